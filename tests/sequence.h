@@ -5,7 +5,7 @@
 /*
  * Every operation of the engine as something that can be struck in the middle: how to get ready for
  * it, the one call, and how to tell afterwards from the store alone whether it happened. The call
- * may fail or the process that makes it may die; whoever looks afterwards is somebody else.
+ * may fail or the process that makes it may die; another process looks at the store afterwards.
  */
 
 #include "support.h"

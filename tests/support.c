@@ -78,6 +78,14 @@ bool soaking(void)
     return soak && *soak && strcmp(soak, "0") != 0;
 }
 
+bool is_named(const char *name, int argc, char **argv)
+{
+    for (int i = 1; i < argc; i++)
+        if (strcmp(argv[i], name) == 0)
+            return true;
+    return argc < 2;
+}
+
 /* ---- A store of its own ---------------------------------------------------------------------- */
 
 static const char *file_of(const struct place *place)
@@ -269,7 +277,7 @@ void stop_here(struct stop *stop)
     stop->reached = true;
     pthread_cond_broadcast(&stop->changed);
     if (!await_flag(stop, &stop->released))
-        bail_out("nobody released a thread that was stopped");
+        bail_out("a thread that was stopped was never released");
     pthread_mutex_unlock(&stop->lock);
 }
 
@@ -447,4 +455,12 @@ uint64_t next_random(uint64_t *state)
     *state ^= *state >> 7;
     *state ^= *state << 17;
     return *state;
+}
+
+uint64_t splitmix64(uint64_t *state)
+{
+    uint64_t z = *state += 0x9e3779b97f4a7c15u;
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    return z ^ (z >> 31);
 }

@@ -3,7 +3,7 @@
 #define WEFT_TESTS_SUPPORT_H
 
 /*
- * What the programs that break things share: stores of their own, raw sessions beside the engine,
+ * Shared by the programs that break things: stores of their own, raw sessions beside the engine,
  * threads that can be stopped at a named place, and waiting for conditions with a bound.
  *
  * WEFT_TEST_STORE names the store: sqlite or pg. On PostgreSQL a program has a database of its own,
@@ -31,6 +31,8 @@ void tests_begin(const char *program);
 int tests_end(void); /* the exit status */
 bool on_pg(void);
 bool soaking(void); /* WEFT_SOAK=1: take your time */
+/* Whether a case is to run: it is among the arguments, or there are none. */
+bool is_named(const char *name, int argc, char **argv);
 /* Ends the program: nothing that follows would mean anything. */
 __attribute__((noreturn, format(printf, 1, 2))) void bail_out(const char *fmt, ...);
 
@@ -131,5 +133,6 @@ struct weft_steered steer_one(struct weft_engine *engine, enum weft_steer_kind k
 /* A counter of a report; fails when it has none of that name. */
 uint64_t counter_of(const struct weft_pass_report *report, const char *name);
 uint64_t next_random(uint64_t *state); /* the state must not be 0 */
+uint64_t splitmix64(uint64_t *state);  /* any state */
 
 #endif

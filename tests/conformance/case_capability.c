@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Capabilities: a worker gets what it can do, and nothing else. */
+/* Capabilities: a claim gets only work whose capabilities it offers. */
 
 #include "conformance.h"
 
@@ -86,7 +86,8 @@ CASE(capability_waits_for_its_worker)
     args =
         (struct weft_claim){.worker = "w", .max = 10, .capabilities = both, .capability_count = 2};
     got = claim_with(f, f->a, &args);
-    ok(got.count == 1 && same_id(&got.item[0].id, &needs_both), "until its worker comes");
+    ok(got.count == 1 && same_id(&got.item[0].id, &needs_both),
+       "a worker with both capabilities gets it");
 }
 
 /* A set at its limit is stored, matched and read like any other. */
@@ -100,9 +101,9 @@ CASE(capability_largest_set)
                                                          .capability_count = WEFT_LEN(token)});
     struct weft_execution now = describe(f, &id);
     is_int(now.capability_count, WEFT_LEN(token), "all 256 are there");
-    is_str(now.capabilities[255], "t255", "to the last");
+    is_str(now.capabilities[255], "t255", "the last capability is kept");
     struct weft_claim args = {.worker = "w", .capabilities = token, .capability_count = 255};
     is_int(claim_with(f, f->b, &args).count, 0, "255 of them are not enough");
     args.capability_count = 256;
-    is_int(claim_with(f, f->b, &args).count, 1, "256 are");
+    is_int(claim_with(f, f->b, &args).count, 1, "a claim with 256 capabilities is accepted");
 }

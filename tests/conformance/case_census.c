@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The limit on the queues of a namespace: what it refuses, and what goes on. */
+/* The limit on the queues of a namespace: new queues are refused, existing ones are served. */
 
 #include "conformance.h"
 
@@ -37,13 +37,14 @@ CASE(census_refuses_a_queue_too_many)
     is_int(refused_of(submit_tenants(f, NULL, 0, 3), 3), 0, "three of five");
     struct weft_submitted *answer = submit_tenants(f, NULL, 0, 7);
     is_int(refused_of(answer, 7), 2, "seven, three of them known: two are too many");
-    is_int(refused_of(answer, 5), 0, "which are the last");
+    is_int(refused_of(answer, 5), 0, "the last two are refused");
     ok(strstr(answer[6].err.text, "'default' has 5 queues") && answer[6].err.hint,
        "the answer names the namespace, the number and a way out: %s", answer[6].err.text);
     is_int(refused_of(submit_tenants(f, NULL, 0, 5), 5), 0, "queues that exist go on");
     is_int(refused_of(submit_tenants(f, "other", 0, 5), 5), 0,
            "another namespace has its own five");
-    is_int(refused_of(submit_tenants(f, "other", 5, 1), 1), 1, "and no more");
+    is_int(refused_of(submit_tenants(f, "other", 5, 1), 1), 1,
+           "the other namespace is refused a sixth queue");
 }
 
 /* Another process has added the queues: they are found, and the limit holds there too. */
@@ -53,10 +54,12 @@ CASE(census_of_another_process)
     struct weft_engine *a = f->a;
     f->a = f->b;
     f->a->census.most = LIMIT;
-    is_int(refused_of(submit_tenants(f, NULL, 0, LIMIT), LIMIT), 0, "those that there are");
+    is_int(refused_of(submit_tenants(f, NULL, 0, LIMIT), LIMIT), 0,
+           "submissions to existing queues are accepted");
     is_int(refused_of(submit_tenants(f, NULL, LIMIT, 1), 1), 1, "one more is refused");
     f->a = a;
-    is_int(refused_of(submit_tenants(f, NULL, LIMIT, 1), 1), 0, "but not without a limit");
+    is_int(refused_of(submit_tenants(f, NULL, LIMIT, 1), 1), 0,
+           "without a limit one more queue is accepted");
 }
 
 CASE(census_refuses_a_flow)
@@ -100,7 +103,7 @@ CASE(census_of_worker_names)
     f->b->census.most_workers = LIMIT; /* the other engine counts at once, this one in a second */
     struct weft_engine *engine = f->a;
     f->a = f->b;
-    is_int(worker_in(f, "default", "w5"), WEFT_OK, "which makes room");
+    is_int(worker_in(f, "default", "w5"), WEFT_OK, "the removed worker makes room for another");
     f->a = engine;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Claiming: who gets what, in which order, and how much of it. Lanes have a file of their own. */
+/* Claiming: which items, in which order, and how many. Lanes are in case_lane.c. */
 
 #include "conformance.h"
 
@@ -15,11 +15,11 @@ CASE(claim_order)
         spec[i] = (struct weft_spec){.kind = "job", .priority = priority[i]};
     struct weft_submitted *answer = submit_many(f, f->a, spec, WEFT_LEN(spec));
     struct weft_claim_result got = claim(f, f->b, 4);
-    is_int(got.count, 4, "as many as asked for");
+    is_int(got.count, 4, "a claim of 4 gets 4");
     for (size_t i = 0; i < got.count; i++)
         ok(same_id(&got.item[i].id, &answer[wanted[i]].id), "place %zu", i);
     got = claim(f, f->a, 4);
-    is_int(got.count, 2, "then what is left");
+    is_int(got.count, 2, "the next claim gets the 2 that are left");
     for (size_t i = 0; i < got.count; i++)
         ok(same_id(&got.item[i].id, &answer[wanted[4 + i]].id), "place %zu", 4 + i);
 }
@@ -29,13 +29,14 @@ CASE(claim_nothing)
     struct weft_claim_result got = claim(f, f->a, 1000);
     ok(got.count == 0 && !got.contended, "an empty store gives nothing");
     (void)submit_ok(f, &(struct weft_spec){.kind = "job", .delay_ms = 1000});
-    is_int(claim(f, f->a, 1000).count, 0, "nor does one with work for later");
+    is_int(claim(f, f->a, 1000).count, 0, "a store with delayed work only gives nothing");
     (void)submit_ok(f, &(struct weft_spec){.kind = "job", .lane = "elsewhere"});
-    is_int(claim(f, f->a, 1000).count, 0, "nor one with work in other lanes");
+    is_int(claim(f, f->a, 1000).count, 0, "a store with work in other lanes only gives nothing");
     (void)submit_ok(f, &(struct weft_spec){.kind = "job", .ns = "elsewhere"});
-    is_int(claim(f, f->a, 1000).count, 0, "nor one with work in other namespaces");
+    is_int(claim(f, f->a, 1000).count, 0,
+           "a store with work in other namespaces only gives nothing");
     is_int(claim_with(f, f->a, &(struct weft_claim){.worker = "w", .ns = "elsewhere"}).count, 1,
-           "which is there for those who name it");
+           "a claim that names the namespace gets the execution");
 }
 
 CASE(claim_max)
@@ -44,7 +45,7 @@ CASE(claim_max)
     is_int(claim_with(f, f->a, &(struct weft_claim){.worker = "w"}).count, 1, "0 means 1");
     is_int(claim(f, f->a, 7).count, 7, "7 means 7");
     is_int(claim(f, f->b, 1000).count, 1000, "1,000 means 1,000");
-    is_int(claim(f, f->b, 1000).count, 192, "and no more than there is");
+    is_int(claim(f, f->b, 1000).count, 192, "a claim gives no more than there is");
 }
 
 static size_t count_kind(const struct weft_claim_result *got, const char *kind)
@@ -68,7 +69,7 @@ CASE(claim_kinds)
     args = (struct weft_claim){.worker = "w", .max = 20, .kinds = two, .kind_count = 2};
     got = claim_with(f, f->b, &args);
     ok(got.count == 6 && count_kind(&got, "mail") == 2 && count_kind(&got, "sms") == 4,
-       "both kinds that were named");
+       "a claim of two kinds gets both");
     args = (struct weft_claim){.worker = "w", .max = 20, .kinds = unknown, .kind_count = 1};
     is_int(claim_with(f, f->b, &args).count, 0, "an unknown kind gives nothing");
     got = claim(f, f->a, 20);
@@ -84,15 +85,15 @@ CASE(claim_lanes)
     struct weft_claim args = {.worker = "w", .max = 2, .lanes = slow, .lane_count = 1};
     struct weft_claim_result got = claim_with(f, f->a, &args);
     is_int(got.count, 2, "a lane by name");
-    is_str(got.item[0].lane, "slow", "and no other");
+    is_str(got.item[0].lane, "slow", "a claim of lane slow gives items of lane slow");
     args = (struct weft_claim){.worker = "w", .max = 20, .lanes = both, .lane_count = 2};
-    is_int(claim_with(f, f->b, &args).count, 4, "several lanes");
+    is_int(claim_with(f, f->b, &args).count, 4, "a claim of several lanes gets their work");
     got = claim(f, f->a, 20);
-    is_int(got.count, 1, "none named means the default lane");
-    is_str(got.item[0].lane, "default", "and only that");
+    is_int(got.count, 1, "a claim that names no lane gets the default lane");
+    is_str(got.item[0].lane, "default", "the item is of the default lane");
 }
 
-CASE(claim_unmatchable_head_blocks_nobody)
+CASE(claim_unmatchable_head_blocks_no_other_claim)
 {
     static const char *const gpu[] = {"gpu"}, *const mail[] = {"mail"};
     (void)submit_copies(
@@ -116,7 +117,7 @@ CASE(claim_sees_others_work_at_once)
     submit_job(f);
     is_int(claim(f, f->b, 1).count, 1, "a queue that it knows");
     (void)submit_ok(f, &(struct weft_spec){.kind = "another"});
-    is_int(claim(f, f->b, 5).count, 1, "another queue");
+    is_int(claim(f, f->b, 5).count, 1, "a queue that is new to the process is found");
     struct weft_engine *third = open_engine(f);
     submit_job(f);
     is_int(claim(f, third, 5).count, 1, "a process that has just started");
@@ -175,7 +176,7 @@ CASE(claim_several_for_the_same_queue)
         {.worker = "w0", .max = 3}, {.worker = "w1", .max = 4}, {.worker = "w2", .max = 9}};
     struct weft_claim_result got = claim_several(f, f->b, args, WEFT_LEN(args));
     is_int(got.count, 10, "everything is given out");
-    ok(all_distinct(&got), "nothing twice");
+    ok(all_distinct(&got), "no item is given twice");
     is_int(count_claim(&got, 0), 3, "the first gets its max");
     is_int(count_claim(&got, 1), 4, "the second too");
     is_int(count_claim(&got, 2), 3, "the third the rest");
@@ -187,7 +188,7 @@ CASE(claim_several_for_the_same_queue)
         wrong += !same_id(&got.item[i].id, &id[want]);
     }
     is_int(wrong, 0, "in the order of submission");
-    is_int(claim(f, f->a, 10).count, 0, "nothing is left");
+    is_int(claim(f, f->a, 10).count, 0, "a further claim gets nothing");
 }
 
 /* Tenants and kinds make many small queues that all claims of the call compete for. */
@@ -204,11 +205,11 @@ CASE(claim_several_over_many_queues)
     size_t given = 0;
     for (int calls = 0; calls < 10 && given < WEFT_LEN(spec); calls++) {
         struct weft_claim_result got = claim_several(f, f->b, args, WEFT_LEN(args));
-        ok(all_distinct(&got), "nothing twice in one call");
+        ok(all_distinct(&got), "no item is given twice in one call");
         for (uint32_t i = 0; i < WEFT_LEN(args); i++)
             ok(count_claim(&got, i) <= 25, "no claim gets more than it asked for");
         for (size_t i = 0; i < got.count; i++)
-            is_int(got.item[i].epoch, 1, "nobody had it before");
+            is_int(got.item[i].epoch, 1, "the item has its first epoch");
         given += got.count;
     }
     is_int(given, WEFT_LEN(spec), "everything is given out once");
@@ -227,7 +228,7 @@ CASE(claim_several_is_bounded)
     expect_err(&err, WEFT_TOO_LARGE, "max", "all claims together");
     weft_arena_free(arena);
     is_int(count_rows(f, &(struct weft_filter){.state = WEFT_STATE_READY}), 10,
-           "nothing was taken");
+           "all executions are still ready");
     args[2].max = 200;
     is_int(claim_several(f, f->a, args, 3).count, 10, "1,000 are fine");
 }
@@ -307,7 +308,7 @@ CASE(claim_bytes_of_several_claims)
     struct weft_claim_result got = claim_several(f, f->b, args, 2);
     ok(got.count >= 1 && payload_bytes(&got) <= WEFT_BATCH_BYTES + 2 * WEFT_PAYLOAD_MAX,
        "two claims share the bound: %zu KiB", payload_bytes(&got) / 1024);
-    ok(all_distinct(&got), "nothing twice");
+    ok(all_distinct(&got), "no item is given twice");
     expect_bounded(f, 20, 20 - got.count);
 }
 
@@ -332,7 +333,7 @@ CASE(claim_bytes_leave_one_out)
     for (size_t i = 0; i < got.count; i++)
         second += got.item[i].claim == 1;
     ok(got.count > 0 && (second > 0 || got.contended),
-       "who got nothing is told to ask again: %zu of %zu", second, got.count);
+       "a claim that got nothing is contended: %zu of %zu", second, got.count);
 }
 
 /* Strikes the statement that claims when it runs for the nth time. */
@@ -373,10 +374,10 @@ CASE(claim_bytes_over_transactions)
     struct weft_engine *engine = open_faulty(f, &breaker.fault);
     breaker.nth = 3; /* the third round, which is the second of the second transaction */
     got = claim_several(f, engine, args, CLAIMS);
-    is_int(got.count, 1, "what the first transaction got is given");
-    ok(got.contended, "and the others are told to ask again");
+    is_int(got.count, 1, "the item of the first transaction is given");
+    ok(got.contended, "the claims of the failed transaction are marked contended");
     is_int(count_rows(f, &(struct weft_filter){.state = WEFT_STATE_RUNNING}),
-           breaker.runs == 3 ? 5 : 0, "nobody else holds anything");
+           breaker.runs == 3 ? 5 : 0, "no execution runs without a claim that got it");
     weft_engine_close(engine);
 }
 
@@ -394,7 +395,8 @@ CASE(claim_many_queues)
     (void)submit_many(f, f->a, spec, ALL);
     struct weft_engine *third = open_engine(f);
     struct weft_engine *engine[] = {f->a, f->b, third};
-    /* A list of that many queues is read anew every 100 ms at most: until then a claim may miss. */
+    /* A list of that many queues is read again every 100 ms at most: until then a claim may miss.
+     */
     weft_usec until_us = weft_boot_us() + 20 * WEFT_SECOND;
     size_t given = 0, twice = 0;
     for (size_t calls = 0; given < ALL && weft_boot_us() < until_us; calls++) {
@@ -403,7 +405,7 @@ CASE(claim_many_queues)
             twice += got.item[i].epoch != 1;
         given += got.count;
     }
-    is_int(twice, 0, "nothing is given twice");
+    is_int(twice, 0, "no execution is given twice");
     weft_engine_close(third);
     is_int(given, ALL, "400 queues are all served, each once");
 }

@@ -22,7 +22,7 @@ CASE(steer_priority_decides_the_order)
     struct weft_steered answer = set_priority(f, &id[2], 10);
     ok(answer.err.rc == WEFT_OK && answer.changed && answer.state == WEFT_STATE_READY, "raised");
     (void)set_priority(f, &id[0], -1);
-    is_int(describe(f, &id[2]).priority, 10, "it reads as such");
+    is_int(describe(f, &id[2]).priority, 10, "the new priority is stored");
     static const size_t order[] = {2, 1, 3, 0}; /* equals stay in the order of submission */
     struct weft_claim_result result = claim(f, f->b, 4);
     is_int(result.count, 4, "all are claimed");
@@ -83,11 +83,12 @@ CASE(steer_priority_bounds)
         if (row[i].rc)
             is_str(answer.err.field, "priority", "the field is named");
         struct weft_spec spec = {.kind = "job", .priority = row[i].priority};
-        is_int(submit(f, f->a, &spec).err.rc, row[i].rc, "at submit too: %d", row[i].priority);
+        is_int(submit(f, f->a, &spec).err.rc, row[i].rc, "submit judges priority %d the same way",
+               row[i].priority);
     }
 }
 
-CASE(steer_what_is_over_is_refused)
+CASE(steer_of_ended_executions_is_refused)
 {
     static const enum weft_state ended[] = {WEFT_STATE_SUCCEEDED, WEFT_STATE_FAILED,
                                             WEFT_STATE_CANCELLED, WEFT_STATE_EXPIRED};
@@ -114,21 +115,21 @@ CASE(steer_what_is_over_is_refused)
 CASE(steer_deadline_set_moved_and_cleared)
 {
     struct weft_id id = submit_job(f);
-    is_int(describe(f, &id).deadline_us, 0, "none at first");
+    is_int(describe(f, &id).deadline_us, 0, "a job without a deadline has none");
     weft_usec near = f->now_us + 1000 * WEFT_MS, far = f->now_us + 5000 * WEFT_MS;
-    is_int(set_deadline(f, &id, near).changed, true, "set");
+    is_int(set_deadline(f, &id, near).changed, true, "a deadline is set");
     is_int(set_deadline(f, &id, near).changed, false, "the same again is no change");
-    is_int(describe(f, &id).deadline_us, near, "it reads as such");
-    is_int(set_deadline(f, &id, far).changed, true, "moved");
+    is_int(describe(f, &id).deadline_us, near, "the new deadline is stored");
+    is_int(set_deadline(f, &id, far).changed, true, "the deadline is moved");
     forward_ms(f, 1000);
     is_int(run_pass(f, f->a, WEFT_SCANNER_EXECUTION_DEADLINE).handled, 0,
            "the old one is forgotten");
-    is_int(set_deadline(f, &id, 0).changed, true, "cleared");
-    is_int(describe(f, &id).deadline_us, 0, "none any more");
+    is_int(set_deadline(f, &id, 0).changed, true, "the deadline is cleared");
+    is_int(describe(f, &id).deadline_us, 0, "the cleared deadline is gone");
     forward_ms(f, 10000);
     struct weft_pass_report report = run_pass(f, f->a, WEFT_SCANNER_EXECUTION_DEADLINE);
     ok(report.handled == 0 && report.next_due_us == WEFT_NEVER, "nothing expires");
-    is_int(state_of(f, &id), WEFT_STATE_READY, "it lives");
+    is_int(state_of(f, &id), WEFT_STATE_READY, "the execution without a deadline stays ready");
 }
 
 CASE(steer_deadline_must_be_in_the_future)
@@ -153,8 +154,8 @@ CASE(steer_revoke_gives_the_work_to_another)
     ok(answer.err.rc == WEFT_OK && answer.changed && answer.state == WEFT_STATE_READY, "revoked");
     struct weft_execution now = describe(f, &lease.id);
     is_int(now.attempt, 1, "no attempt is spent");
-    is_int(now.lost, 0, "nor is a lease counted as lost");
-    is_str(now.worker, NULL, "nobody has it");
+    is_int(now.lost, 0, "a revoked lease is not counted as lost");
+    is_str(now.worker, NULL, "the revoked execution has no worker");
     expect_last_attempt(f, &lease.id,
                         &(struct weft_attempt){.ended = "revoked", .worker = "worker-a"});
     answer = steer(f, WEFT_STEER_REVOKE, &item);
@@ -162,7 +163,7 @@ CASE(steer_revoke_gives_the_work_to_another)
        "there is no lease to revoke a second time");
     struct weft_claimed next = take(f, f->b, lease.lane);
     ok(next.epoch == 2 && next.attempt == 1, "another worker has it, in the same attempt");
-    is_int(complete(f, f->b, &next, NULL).err.rc, WEFT_OK, "and may finish it");
+    is_int(complete(f, f->b, &next, NULL).err.rc, WEFT_OK, "the other worker may complete it");
 }
 
 CASE(steer_several_are_answered_each)
@@ -191,11 +192,11 @@ CASE(steer_several_are_answered_each)
            strcmp(answer[2].err.field, "reason") == 0,
        "a reason that is too long is refused");
     ok(answer[3].err.rc == WEFT_OK && !answer[3].changed && answer[3].state == WEFT_STATE_CANCELLED,
-       "its repeat in the same call is no change");
+       "a repeat in the same call is no change");
     is_int(answer[4].err.rc, WEFT_NOT_FOUND, "another namespace is not found");
     is_int(answer[5].err.rc, WEFT_NOT_FOUND, "an unknown one is not found");
     is_str(describe(f, &running.id).reason, "one", "the first word counts");
-    is_int(state_of(f, &ready.id), WEFT_STATE_READY, "what was refused is untouched");
+    is_int(state_of(f, &ready.id), WEFT_STATE_READY, "the item that was refused is unchanged");
 }
 
 CASE(steer_replay_twice_in_one_call)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What a doctor finds: nothing in a healthy store, and each illness by its name. */
+/* weft doctor: no finding in a healthy store, and each kind of damage by its name. */
 
 #include "conformance.h"
 
@@ -44,36 +44,35 @@ CASE(examine_a_healthy_store)
                                      "dead_rows",      "bloat",      "prepared_transactions",
                                      "old_transaction"};
     static const char *const sqlite[] = {"journal_mode", "disk", "wal", "integrity"};
-    bool is_pg = strcmp(f->store, "pg") == 0;
     (void)submit_job(f);
     struct weft_findings all = examine(f);
     for (size_t i = 0; i < all.count; i++) {
         const struct weft_finding *one = &all.item[i];
         bool special = strcmp(one->what, "clock") == 0 || strcmp(one->what, "disk") == 0 ||
-                       (is_pg && (strcmp(one->what, "durability") == 0 ||
-                                  strcmp(one->what, "connections") == 0 ||
-                                  strcmp(one->what, "old_transaction") == 0));
+                       (is_pg(f) && (strcmp(one->what, "durability") == 0 ||
+                                     strcmp(one->what, "connections") == 0 ||
+                                     strcmp(one->what, "old_transaction") == 0));
         ok(special || one->level == WEFT_FINDING_OK, "%s is well: %s", one->what, one->detail);
         ok(one->level == WEFT_FINDING_OK || one->advice, "%s: advice", one->what);
     }
     for (size_t i = 0; i < WEFT_LEN(both); i++)
         (void)find(f, both[i]);
-    for (size_t i = 0; i < WEFT_LEN(pg) && is_pg; i++)
+    for (size_t i = 0; i < WEFT_LEN(pg) && is_pg(f); i++)
         (void)find(f, pg[i]);
-    for (size_t i = 0; i < WEFT_LEN(sqlite) && !is_pg; i++)
+    for (size_t i = 0; i < WEFT_LEN(sqlite) && !is_pg(f); i++)
         (void)find(f, sqlite[i]);
     /* The list is of sql/schema.*.sql: an index that a migration adds comes with it. */
     expect(f, "indexes", WEFT_FINDING_OK, "and 0 others");
-    if (is_pg)
+    if (is_pg(f))
         expect(f, "durability", WEFT_FINDING_BAD, "fsync is off");
     expect(f, "clock", WEFT_FINDING_WARN, "ahead of that of the store");
 }
 
 CASE(examine_a_missing_index)
 {
-    bool is_pg = strcmp(f->store, "pg") == 0;
-    run_sql(f, is_pg ? "DROP INDEX weft.live_timer; DROP INDEX weft.live_deadline"
-                     : "DROP INDEX live_timer; DROP INDEX live_deadline");
+    bool pg = is_pg(f);
+    run_sql(f, pg ? "DROP INDEX weft.live_timer; DROP INDEX weft.live_deadline"
+                  : "DROP INDEX live_timer; DROP INDEX live_deadline");
     expect(f, "indexes", WEFT_FINDING_BAD, "live_deadline, live_timer");
 }
 
@@ -115,14 +114,14 @@ CASE(examine_refused_rows)
 
 CASE(examine_a_broken_store)
 {
-    bool is_pg = strcmp(f->store, "pg") == 0;
+    bool pg = is_pg(f);
     (void)submit_job(f);
-    run_sql(f, is_pg ? "UPDATE weft.live SET worker = 1" : "UPDATE live SET worker = 1");
+    run_sql(f, pg ? "UPDATE weft.live SET worker = 1" : "UPDATE live SET worker = 1");
     expect(f, "invariants", WEFT_FINDING_BAD, "a lease without running");
-    run_sql(f, is_pg ? "UPDATE weft.live SET worker = NULL" : "UPDATE live SET worker = NULL");
+    run_sql(f, pg ? "UPDATE weft.live SET worker = NULL" : "UPDATE live SET worker = NULL");
     expect(f, "invariants", WEFT_FINDING_OK, "every row");
-    run_sql(f, is_pg ? "UPDATE weft.schema SET version = version + 1"
-                     : "UPDATE schema SET version = version + 1");
+    run_sql(f, pg ? "UPDATE weft.schema SET version = version + 1"
+                  : "UPDATE schema SET version = version + 1");
     expect(f, "schema", WEFT_FINDING_WARN, "this binary knows");
 }
 
@@ -139,8 +138,8 @@ CASE(examine_an_open_transaction)
                WEFT_OK,
        "a transaction is open");
     struct weft_finding finding = find(f, "old_transaction");
-    ok(strstr(finding.detail, "pid ") && strstr(finding.detail, "application '"), "it is named: %s",
-       finding.detail);
+    ok(strstr(finding.detail, "pid ") && strstr(finding.detail, "application '"),
+       "the finding names the transaction: %s", finding.detail);
     driver->rollback(conn);
     weft_conn_close(conn);
     run_sql(f, "ALTER TABLE weft.live SET (autovacuum_enabled = false)");
@@ -200,6 +199,6 @@ CASE(examine_replicas_and_scanners)
     forward_ms(f, WEFT_DEAD_US / WEFT_MS + 1000);
     struct weft_findings all = examine(f);
     for (size_t i = 0; i < all.count; i++)
-        ok(strncmp(all.item[i].what, "scanner_", 8) != 0, "nobody lives: nothing of %s",
-           all.item[i].what);
+        ok(strncmp(all.item[i].what, "scanner_", 8) != 0,
+           "without a living replica there is no finding about %s", all.item[i].what);
 }

@@ -102,7 +102,7 @@ static void clear(struct fixture *f)
            "goodbye");
     is_int(weft_engine_goodbye(f->a, "default", "worker-b", &released, &f->err), WEFT_OK,
            "goodbye");
-    is_int(draining(f, f->a), 0, "nothing is left");
+    is_int(draining(f, f->a), 0, "no slot drains after the goodbye");
 }
 
 /* ---- The slot -------------------------------------------------------------------------------- */
@@ -170,12 +170,12 @@ CASE(draining_ends_with_the_time_of_the_lease)
     is_int(poll.due_us[WEFT_SCANNER_LEASE_EXPIRY], until_us, "the poll tells when that is");
     forward_ms(f, (until_us - f->now_us) / WEFT_MS - 1);
     struct weft_pass_report report = run_pass(f, f->b, WEFT_SCANNER_LEASE_EXPIRY);
-    is_int(report.next_due_us, until_us, "and so does the pass");
+    is_int(report.next_due_us, until_us, "the pass gives the same due time");
     is_int(claim_narrow(f, f->a, "worker-b", 9).count, 0, "a moment before, the slot is kept");
     forward_ms(f, 1);
-    is_int(draining(f, f->a), 0, "then nothing drains");
+    is_int(draining(f, f->a), 0, "at the end of the lease nothing drains");
     struct weft_claim_result got = claim_narrow(f, f->a, "worker-b", 9);
-    is_int(got.count, 1, "and the slot is free, whether the pass has run or not");
+    is_int(got.count, 1, "the slot is free at its time even if the pass has not run");
     report = run_pass(f, f->b, WEFT_SCANNER_LEASE_EXPIRY);
     ok(report.handled == 0 && report.next_due_us == got.item[0].lease_expires_us,
        "the pass goes on with what is held");
@@ -191,10 +191,11 @@ CASE(draining_is_not_for_leases_that_ran_out)
     forward_ms(f, LEASE_MS);
     (void)steer_id(f, WEFT_STEER_CANCEL, &got.item[0].id);
     is_int(draining(f, f->b), 0, "cancelled when its time was over: nothing drains");
-    is_int(claim_narrow(f, f->b, "worker-b", 1).count, 1, "and the slot is free");
+    is_int(claim_narrow(f, f->b, "worker-b", 1).count, 1,
+           "the slot of the cancelled execution is free");
     forward_ms(f, LEASE_MS);
     (void)run_pass(f, f->b, WEFT_SCANNER_LEASE_EXPIRY);
-    is_int(draining(f, f->b), 0, "nor after a lost lease");
+    is_int(draining(f, f->b), 0, "nothing drains after a lost lease");
 }
 
 /* What was never claimed leaves nothing, and neither does the word of the holder itself. */
@@ -204,15 +205,15 @@ CASE(draining_needs_a_holder_that_does_not_know)
     struct weft_id *id = submit_copies(f, &(struct weft_spec){.kind = "job", .lane = "narrow"}, 5);
     (void)steer_id(f, WEFT_STEER_CANCEL, &id[4]);
     struct weft_claim_result got = claim_narrow(f, f->a, "worker-a", 3);
-    is_int(got.count, 3, "three run");
+    is_int(got.count, 3, "three executions run");
     (void)complete(f, f->a, &got.item[0], "1");
     (void)fail(f, f->a, &got.item[1], "net");
     (void)put_back(f, WEFT_PUT_BACK_DELAY, &got.item[2], 60000);
-    is_int(draining(f, f->b), 0, "nothing drains");
+    is_int(draining(f, f->b), 0, "no slot drains");
     struct weft_watched watched = {0};
     const struct weft_watch watch = {.ns = "default", .worker = "worker-a"};
     is_int(weft_engine_watch(f->b, &watch, f->arena, &watched, &f->err), WEFT_OK, "watch");
-    is_int(watched.count, 0, "and there is nothing to tell");
+    is_int(watched.count, 0, "a watch has no lease to report");
 }
 
 /* A revoked or replayed execution runs again under another lease, beside the one that drains. */
@@ -223,11 +224,11 @@ CASE(draining_of_one_lease_does_not_end_the_next)
     struct weft_claim_result got = claim_narrow(f, f->b, "worker-b", 9);
     is_int(got.count, 1, "one slot is kept, one is free");
     ok(same_id(&got.item[0].id, &old.id) && got.item[0].epoch == old.epoch + 1,
-       "for the same execution");
+       "the same execution is claimed again");
     is_int(put_back(f, WEFT_PUT_BACK_RELEASE, &old, 0).err.rc, WEFT_FENCED,
            "the old holder lets go");
     is_int(state_of(f, &old.id), WEFT_STATE_RUNNING, "the new one has its lease");
-    is_int(claim_narrow(f, f->a, "worker-b", 9).count, 1, "and the slot of the old is free");
+    is_int(claim_narrow(f, f->a, "worker-b", 9).count, 1, "the slot of the old lease is free");
     (void)steer_id(f, WEFT_STEER_CANCEL, &old.id);
     is_int(steer_id(f, WEFT_STEER_REPLAY, &old.id).err.rc, WEFT_OK, "cancelled and replayed");
     is_int(draining(f, f->a), 1, "the second lease drains");
@@ -238,10 +239,10 @@ CASE(draining_is_nothing_to_a_lane_without_a_limit)
 {
     struct weft_id *id = submit_copies(f, &(struct weft_spec){.kind = "job", .lane = "narrow"}, 6);
     struct weft_claim_result got = claim_narrow(f, f->a, "worker-a", 2);
-    is_int(got.count, 2, "two run");
+    is_int(got.count, 2, "two executions run");
     for (size_t i = 0; i < 2; i++)
         (void)steer_id(f, WEFT_STEER_CANCEL, &got.item[i].id);
-    is_int(draining(f, f->b), 2, "two drain");
+    is_int(draining(f, f->b), 2, "two slots drain");
     is_int(claim_narrow(f, f->b, "worker-b", 2).count, 2, "two more are claimed");
     limit(f, 4);
     is_int(claim_narrow(f, f->b, "worker-b", 2).count, 0, "a limit of four counts all of them");
@@ -294,10 +295,10 @@ CASE(draining_members_of_flows)
     struct weft_flow_submitted flow = {0};
     is_int(weft_engine_flow_submit(f->a, "default", &spec, 1, &flow, &f->err), WEFT_OK, "a race");
     struct weft_claim_result got = claim_narrow(f, f->a, "worker-a", 9);
-    is_int(got.count, 2, "both run");
+    is_int(got.count, 2, "both members run");
     (void)complete(f, f->a, &got.item[0], "1");
     is_int(state_of(f, &got.item[1].id), WEFT_STATE_CANCELLED, "the sibling is cancelled");
-    is_int(draining(f, f->b), 1, "and drains");
+    is_int(draining(f, f->b), 1, "the cancelled sibling drains");
     struct weft_claim_result end = claim_narrow(f, f->b, "worker-a", 9);
     is_int(end.count, 1, "the end of the race begins in the other slot");
     const struct weft_flow_cancelling cancel = {
@@ -306,11 +307,11 @@ CASE(draining_members_of_flows)
     enum weft_flow_state state;
     is_int(weft_engine_flow_cancel_now(f->b, &cancel, &state, &drain, &f->err), WEFT_OK,
            "the flow is cancelled");
-    is_int(draining(f, f->b), 2, "its running member drains too");
+    is_int(draining(f, f->b), 2, "the running member drains too");
     (void)submit_ok(f, &(struct weft_spec){.kind = "job", .lane = "narrow"});
     is_int(claim_narrow(f, f->b, "worker-b", 9).count, 0, "the lane is full");
     (void)put_back(f, WEFT_PUT_BACK_RELEASE, &end.item[0], 0);
-    is_int(claim_narrow(f, f->b, "worker-b", 9).count, 1, "until one lets go");
+    is_int(claim_narrow(f, f->b, "worker-b", 9).count, 1, "a release by its worker frees a slot");
 }
 
 /* ---- Telling --------------------------------------------------------------------------------- */
@@ -340,11 +341,12 @@ static int32_t number_of(struct fixture *f, const char *worker)
 {
     int32_t number = 0;
     const struct weft_watch args = {.ns = "default", .worker = worker};
-    is_int(weft_engine_worker_number(f->b, &args, &number, &f->err), WEFT_OK, "its number");
+    is_int(weft_engine_worker_number(f->b, &args, &number, &f->err), WEFT_OK,
+           "the worker has a number");
     return number;
 }
 
-CASE(watch_tells_how_each_lease_was_ended)
+CASE(watch_gives_the_reason_of_each_end)
 {
     for (enum way way = 0; way < WAY_COUNT; way++) {
         struct weft_claimed lease = end_lease(f, way);
@@ -367,15 +369,15 @@ CASE(watch_is_about_one_worker_of_one_namespace)
     struct told told = {0};
     weft_engine_on_leases(f->a, listen, &told);
     cancel_all(f, NULL); /* by the other process */
-    is_int(told.calls, 0, "what another process ended is no news of this one");
+    is_int(told.calls, 0, "a process does not report leases that another process ended");
     struct weft_poll poll = {0};
     is_int(weft_engine_poll(f->a, f->arena, &poll, &f->err), WEFT_OK, "poll");
     is_int(poll.workers, 2, "the poll names both workers");
     const struct weft_watch strange = {.ns = "other", .worker = "worker-a"};
     struct weft_watched none = {0};
     is_int(weft_engine_watch(f->a, &strange, f->arena, &none, &f->err), WEFT_OK, "watch elsewhere");
-    is_int(none.count, 0, "nothing of another namespace");
-    is_int(watch(f, f->a, "worker-c").count, 0, "nothing for another worker");
+    is_int(none.count, 0, "a watch of another namespace has no lease to report");
+    is_int(watch(f, f->a, "worker-c").count, 0, "a watch of another worker has no lease to report");
     is_int(watch(f, f->a, "worker-a").count, a.count, "all of the first");
     is_int(weft_engine_poll(f->a, f->arena, &poll, &f->err), WEFT_OK, "poll");
     ok(poll.workers == 1 && poll.worker[0] == number_of(f, "worker-b"),
@@ -383,7 +385,7 @@ CASE(watch_is_about_one_worker_of_one_namespace)
     (void)put_back(f, WEFT_PUT_BACK_RELEASE, &b.item[0], 0);
     is_int(watch(f, f->a, "worker-b").count, 0, "one that let go need not be told");
     is_int(weft_engine_poll(f->a, f->arena, &poll, &f->err), WEFT_OK, "poll");
-    is_int(poll.workers, 0, "nobody is left");
+    is_int(poll.workers, 0, "the poll counts no worker with ended leases");
 }
 
 CASE(watch_news_name_each_worker_once)
@@ -397,7 +399,7 @@ CASE(watch_news_name_each_worker_once)
     ok(told.calls == 1 && told.count == 2, "two workers, told in one call: %zu in %zu", told.count,
        told.calls);
     cancel_all(f, NULL);
-    is_int(told.calls, 1, "nothing more to cancel, nothing to tell");
+    is_int(told.calls, 1, "a second cancel reports nothing");
 }
 
 CASE(watch_refuses_bad_names)
@@ -425,16 +427,18 @@ CASE(draining_outlives_its_execution)
     (void)run_pass(f, f->b, WEFT_SCANNER_RETENTION);
     is_int(describe(f, &id).state, WEFT_STATE_NONE, "the execution is gone");
     (void)submit_ok(f, &(struct weft_spec){.kind = "job", .lane = "narrow"});
-    is_int(claim_narrow(f, f->b, "worker-b", 1).count, 0, "its slot is kept");
+    is_int(claim_narrow(f, f->b, "worker-b", 1).count, 0,
+           "the slot of the removed execution is kept");
     is_int(put_back(f, WEFT_PUT_BACK_RELEASE, &got.item[0], 0).err.rc, WEFT_NOT_FOUND,
-           "its worker is told that it does not exist");
-    is_int(claim_narrow(f, f->b, "worker-b", 1).count, 1, "and lets go by that");
+           "a release of the removed execution gets not_found");
+    is_int(claim_narrow(f, f->b, "worker-b", 1).count, 1,
+           "the release that got not_found frees the slot");
 }
 
 CASE(draining_rows_go_in_batches)
 {
     struct weft_id *id = submit_copies(f, &(struct weft_spec){.kind = "job", .lane = "narrow"}, 5);
-    is_int(claim_narrow(f, f->a, "worker-a", 5).count, 5, "five run");
+    is_int(claim_narrow(f, f->a, "worker-a", 5).count, 5, "five executions run");
     cancel_all(f, NULL);
     forward_ms(f, LEASE_MS);
     const struct weft_pass_config config = {.batch = 2};
@@ -443,20 +447,20 @@ CASE(draining_rows_go_in_batches)
     (void)submit(f, f->a, &(struct weft_spec){.ns = "other", .kind = "job"});
     is_int(weft_engine_pass(f->b, WEFT_SCANNER_LEASE_EXPIRY, &elsewhere, &report, &f->err), WEFT_OK,
            "a pass of another namespace");
-    is_int(report.next_due_us, WEFT_NEVER, "has nothing to do");
+    is_int(report.next_due_us, WEFT_NEVER, "a pass of another namespace has no due time");
     for (int turn = 0; turn < 3; turn++) {
         is_int(weft_engine_pass(f->b, WEFT_SCANNER_LEASE_EXPIRY, &config, &report, &f->err),
                WEFT_OK, "a pass");
         is_int(report.more, turn < 2, "there is %s", turn < 2 ? "more" : "no more");
     }
-    is_int(report.next_due_us, WEFT_NEVER, "that was all");
+    is_int(report.next_due_us, WEFT_NEVER, "the last pass has no due time");
     (void)id;
 }
 
 /* The check finds a row that must not be. */
 CASE(draining_damage_is_found)
 {
-    bool pg = strcmp(f->store, "pg") == 0;
+    bool pg = is_pg(f);
     struct weft_id id = submit_ok(f, &(struct weft_spec){.kind = "job", .lane = "narrow"});
     (void)claim_narrow(f, f->a, "worker-a", 1);
     run_sql(f, pg ? "INSERT INTO weft.draining (id, epoch, queue, lane, worker, until, ended, "
@@ -470,7 +474,7 @@ CASE(draining_damage_is_found)
     for (size_t i = 0; i < report.counter_count; i++)
         seen |=
             strcmp(report.counter[i].name, "epoch_disorder") == 0 && report.counter[i].value > 0;
-    ok(seen, "by the sample too");
+    ok(seen, "the sampling pass finds it too");
     run_sql(f, pg ? "DELETE FROM weft.draining" : "DELETE FROM draining");
     (void)id;
 }

@@ -42,8 +42,9 @@ CASE(fairness_small_tenant_one_by_one)
     submit_for(f, "large", 1000);
     submit_for(f, "small", 10);
     ok(between(turns_of(f, "small", 4, 1), 1, 3), "the small one is among the first four");
-    ok(between(turns_of(f, "small", 18, 1), 7, 9), "and has had its ten after twenty or so");
-    is_int(turns_of(f, "large", 20, 1), 20, "then the large one has all turns");
+    ok(between(turns_of(f, "small", 18, 1), 7, 9),
+       "the small tenant has had its ten after about twenty claims");
+    is_int(turns_of(f, "large", 20, 1), 20, "the large tenant then has all turns");
 }
 
 CASE(fairness_small_tenant_in_tens)
@@ -72,7 +73,7 @@ CASE(fairness_no_tenant_is_a_tenant)
 {
     (void)submit_copies(f, &(struct weft_spec){.kind = "job"}, 100);
     submit_for(f, "acme", 100);
-    ok(between(turns_of(f, "acme", 20, 1), 9, 11), "those without a tenant share one turn");
+    ok(between(turns_of(f, "acme", 20, 1), 9, 11), "executions without a tenant share one turn");
 }
 
 static void put_weights(struct fixture *f, int32_t max_running)
@@ -158,7 +159,8 @@ CASE(fairness_priority_does_not_cross_tenants)
         f, &(struct weft_spec){.kind = "job", .tenant = "loud", .priority = INT16_MAX}, 100);
     submit_for(f, "quiet", 100);
     ok(between(turns_of(f, "quiet", 20, 1), 9, 11), "one by one");
-    ok(between(turns_of(f, "quiet", 2, 10), 9, 11), "in tens");
+    ok(between(turns_of(f, "quiet", 2, 10), 9, 11),
+       "the quiet tenant gets half of two claims of ten");
 }
 
 /* ---- Within a tenant ------------------------------------------------------------------------- */
@@ -226,7 +228,7 @@ CASE(fairness_comeback_gets_no_credit)
 {
     submit_for(f, "steady", 400);
     submit_for(f, "moody", 10);
-    is_int(turns_of(f, "moody", 21, 1), 10, "it had its share, and goes");
+    is_int(turns_of(f, "moody", 21, 1), 10, "the moody tenant had its ten");
     is_int(turns_of(f, "steady", 100, 1), 100, "the other works on alone");
     submit_for(f, "moody", 100);
     ok(between(turns_of(f, "moody", 20, 1), 9, 11), "back again it has half, not all it missed");
@@ -237,10 +239,10 @@ CASE(fairness_both_come_back)
     submit_for(f, "steady", 110);
     submit_for(f, "moody", 10);
     (void)turns_of(f, "moody", 120, 1);
-    is_int(claim(f, f->a, 1).count, 0, "both are gone");
+    is_int(claim(f, f->a, 1).count, 0, "both tenants are served");
     submit_for(f, "steady", 50);
     submit_for(f, "moody", 50);
-    ok(between(turns_of(f, "moody", 20, 1), 9, 11), "both start anew");
+    ok(between(turns_of(f, "moody", 20, 1), 9, 11), "both tenants start with equal shares again");
 }
 
 /* ---- Many queues ----------------------------------------------------------------------------- */
@@ -262,7 +264,8 @@ CASE(fairness_one_kind_beside_many)
     submit_kinds(f, "large", 500);
     submit_for(f, "small", 100);
     ok(between(turns_of(f, "small", 40, 1), 19, 21), "half of the claims of one are the small's");
-    ok(between(turns_of(f, "small", 4, 10), 19, 21), "and half of claims of ten");
+    ok(between(turns_of(f, "small", 4, 10), 19, 21),
+       "half of the claims of ten are of the small tenant");
 }
 
 CASE(fairness_weights_beside_many_kinds)
@@ -304,8 +307,8 @@ CASE(fairness_many_queues_are_all_found)
     (void)submit_ok(f, &(struct weft_spec){.ns = "other", .kind = "job"});
     struct weft_engine *third = open_engine(f), *fourth = open_engine(f);
     is_int(claim_until_empty(f, fourth, "other"), 1, "the one of another namespace is found");
-    is_int(claim_until_empty(f, third, NULL), MANY, "and all of the many");
-    is_int(claim_until_empty(f, fourth, NULL), 0, "by one process alone");
+    is_int(claim_until_empty(f, third, NULL), MANY, "all of the many are found");
+    is_int(claim_until_empty(f, fourth, NULL), 0, "the other process finds nothing left");
     submit_kinds(f, NULL, 10);
     is_int(claim_until_empty(f, third, NULL), 10, "new work of a known queue is found at once");
     weft_engine_close(third);
@@ -324,26 +327,26 @@ CASE(fairness_polls_of_many_queues)
     is_int(weft_engine_poll(third, f->arena, &poll, &f->err), WEFT_OK, "poll");
     is_int(poll.count, MANY - WEFT_HOP_QUEUES, "the next one tells the rest");
     struct weft_claim other = {.ns = "other", .worker = "w", .wait_ms = 1};
-    is_int(claim_with(f, third, &other).count, 0, "nothing for another namespace");
+    is_int(claim_with(f, third, &other).count, 0, "a claim of another namespace gets nothing");
     (void)submit_ok(f, &(struct weft_spec){.ns = "other", .kind = "job"});
     is_int(weft_engine_poll(third, f->arena, &poll, &f->err), WEFT_OK, "poll");
     bool told = false;
     for (size_t i = 0; i < poll.count; i++)
         told |= weft_engine_fits(third, &other, poll.queue[i].queue);
     ok(told, "work of the lane that it asked for is in the next poll");
-    is_int(claim_with(f, third, &other).count, 1, "and claimed");
+    is_int(claim_with(f, third, &other).count, 1, "a claim gets the work of that lane");
     weft_engine_close(third);
 }
 
-/* After a failover a number may be that of another queue: the list is read anew. */
-CASE(fairness_list_begins_anew_with_the_lineage)
+/* After a failover a number may be that of another queue: the list is read again. */
+CASE(fairness_list_is_dropped_with_the_lineage)
 {
     submit_for(f, "acme", 3);
     is_int(claim(f, f->b, 1).count, 1, "one is claimed, and its queue listed");
     weft_names_suspect(&f->b->names);
     weft_ready_suspect(&f->b->ready);
     is_int(f->b->ready.rings.listed.count, 0, "no queue of the lineage before is listed");
-    is_int(claim(f, f->b, 5).count, 2, "and the others are found all the same");
+    is_int(claim(f, f->b, 5).count, 2, "a claim finds the other two");
 }
 
 /* ---- Weights while the settings are read ----------------------------------------------------- */
@@ -384,7 +387,7 @@ CASE(fairness_weights_hold_when_an_older_look_ends_later)
                WEFT_OK, "look");
         is_int(meanwhile.stmt, WEFT_STMT_COUNT, "weights were put meanwhile");
         struct weft_claim_result got = claim(f, meanwhile.engine, 40);
-        ok(between(count_tenant(&got, "large"), 29, 31), "and hold for the next claim");
+        ok(between(count_tenant(&got, "large"), 29, 31), "the weights hold for the next claim");
     }
     weft_engine_close(meanwhile.engine);
 }

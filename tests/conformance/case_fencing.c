@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Who does not hold the lease changes nothing, and is told precisely why. */
+/* A caller that does not hold the lease changes nothing and gets the exact reason. */
 
 #include "conformance.h"
 
@@ -48,7 +48,7 @@ static const struct theft {
     const struct weft_policy *policy;
     enum weft_state state;   /* what it leaves behind */
     enum weft_fence at_once; /* the reason then */
-    enum weft_fence later;   /* and when somebody else has it, or had it */
+    enum weft_fence later;   /* and when another worker has it, or had it */
 } theft[] = {
     {"cancel", CANCEL, NULL, WEFT_STATE_CANCELLED, WEFT_FENCE_CANCELLED, WEFT_FENCE_CANCELLED},
     {"deadline", DEADLINE, NULL, WEFT_STATE_EXPIRED, WEFT_FENCE_EXPIRED, WEFT_FENCE_EXPIRED},
@@ -82,7 +82,7 @@ static void expect_fenced_for_ever(struct fixture *f, const struct theft *row)
     is_str(result_text(f, &lease.id), "\"new\"", "%s: the result is the new holder's", row->name);
 }
 
-CASE(fencing_tells_why_the_lease_is_gone)
+CASE(fencing_gives_the_reason_of_the_lost_lease)
 {
     for (size_t i = 0; i < WEFT_LEN(theft); i++)
         expect_fenced_for_ever(f, &theft[i]);
@@ -94,7 +94,8 @@ CASE(fencing_after_the_last_lost_lease)
     take_away(f, &first, EXPIRY);
     struct weft_claimed last = take(f, f->b, first.lane);
     take_away(f, &last, EXPIRY);
-    is_int(state_of(f, &last.id), WEFT_STATE_FAILED, "given up");
+    is_int(state_of(f, &last.id), WEFT_STATE_FAILED,
+           "the execution is given up after too many losses");
     expect_fenced(f, &last, WEFT_FENCE_LOST);
     expect_fenced(f, &first, WEFT_FENCE_RECLAIMED);
 }
@@ -138,7 +139,7 @@ CASE(fencing_epoch_below_one_is_no_epoch)
         }
     }
     struct weft_execution after = describe(f, &lease.id);
-    ok(same_execution(&before, &after), "and nothing changed");
+    ok(same_execution(&before, &after), "fenced calls change nothing");
     is_int(renew(f, f->a, &lease).err.rc, WEFT_OK, "the true holder still has it");
 }
 
@@ -163,10 +164,12 @@ CASE(fencing_late_but_not_taken_is_in_time)
     struct weft_lease_answer answer = renew(f, f->b, &lease);
     ok(answer.err.rc == WEFT_OK && answer.lease_expires_us == f->now_us + 30000 * WEFT_MS,
        "a renewal ten lease times late is accepted");
-    is_int(complete(f, f->b, &other, "1").err.rc, WEFT_OK, "so is a completion");
-    is_int(fail(f, f->b, &third, "x").err.rc, WEFT_OK, "so is a failure");
+    is_int(complete(f, f->b, &other, "1").err.rc, WEFT_OK,
+           "a completion ten lease times late is accepted");
+    is_int(fail(f, f->b, &third, "x").err.rc, WEFT_OK,
+           "a failure ten lease times late is accepted");
     is_int(run_pass(f, f->a, WEFT_SCANNER_LEASE_EXPIRY).handled, 0,
-           "and expiry finds none of them");
+           "lease expiry finds none of the three");
     is_int(complete(f, f->a, &lease, "1").err.rc, WEFT_OK, "the renewed one is finished as well");
 }
 
@@ -244,7 +247,7 @@ CASE(fencing_epoch_only_grows)
 {
     struct weft_claimed lease = start_policy(f, &(struct weft_policy){.initial_ms = -1});
     int32_t epoch = lease.epoch;
-    is_int(epoch, 1, "the first");
+    is_int(epoch, 1, "the first claim has epoch 1");
     static const enum thief how[] = {REVOKE, EXPIRY, CANCEL, DEADLINE};
     for (size_t i = 0; i < 3 * WEFT_LEN(how); i++) {
         if (i % 3 == 0)
@@ -256,7 +259,7 @@ CASE(fencing_epoch_only_grows)
         is_int(describe(f, &lease.id).epoch, epoch, "losing it leaves the epoch");
         if (!weft_state_living(state_of(f, &lease.id)))
             (void)steer_id(f, WEFT_STEER_REPLAY, &lease.id);
-        is_int(describe(f, &lease.id).epoch, epoch, "so does a replay");
+        is_int(describe(f, &lease.id).epoch, epoch, "a replay keeps the epoch");
         lease = take(f, i % 2 ? f->a : f->b, lease.lane);
         epoch++;
         is_int(lease.epoch, epoch, "claim %d has the next one", epoch);

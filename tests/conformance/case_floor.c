@@ -48,7 +48,7 @@ CASE(floor_is_where_claims_begin)
     ok(is_row(&got, 0, &row[4]) && is_row(&got, 1, &row[5]), "a claim begins at the floor");
     got = claim(f, f->a, 3);
     ok(got.count == 3 && is_row(&got, 0, &row[0]), "one that comes up short finds all before it");
-    is_int(claim(f, f->a, 9).count, 1, "and the last one");
+    is_int(claim(f, f->a, 9).count, 1, "a further claim gets the last one");
 }
 
 CASE(floor_makes_way_for_rows_before_it)

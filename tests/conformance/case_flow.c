@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Flows: what begins when, what is skipped, and how they end. */
+/* Flows: when nodes become ready, which are skipped, and how a flow ends. */
 
 #include "flows.h"
 
@@ -11,13 +11,13 @@ CASE(flow_diamond)
     submit_drawn(f, &flow);
     is_str(states(f, &flow), "rbbb", "only the root may begin");
     end_node(f, &flow, "a", true);
-    is_str(states(f, &flow), "srrb", "then both that come after it");
+    is_str(states(f, &flow), "srrb", "both nodes after the root are ready");
     end_node(f, &flow, "c", true);
     is_str(states(f, &flow), "srsb", "one of two is not all");
     end_node(f, &flow, "b", true);
-    is_str(states(f, &flow), "sssr", "both are");
+    is_str(states(f, &flow), "sssr", "the join is ready when both have succeeded");
     end_node(f, &flow, "d", true);
-    is_str(states(f, &flow), "ssss", "the end");
+    is_str(states(f, &flow), "ssss", "all nodes have succeeded");
 }
 
 CASE(flow_failure_skips)
@@ -66,7 +66,7 @@ CASE(flow_long_skip)
     (void)fail_as(f, f->a, &lease, &(struct weft_failure){.permanent = true});
     struct weft_cascaded done = {0};
     is_int(weft_cascade(f->b, &answer.id, 1, &done, &f->err), WEFT_OK, "cascade");
-    is_int(done.hops, 1, "nothing was left to do: the engine cascades by itself");
+    is_int(done.hops, 1, "the cascade has no hop left to do");
     is_int(state_of(f, &answer.node[LONG - 1]), WEFT_STATE_SKIPPED, "the last is skipped");
 }
 
@@ -92,7 +92,7 @@ CASE(flow_siblings_of_the_impossible)
     node_of(&flow, "d")->k = 3;
     submit_drawn(f, &flow);
     end_node(f, &flow, "b", false);
-    is_str(states(f, &flow), "cfckk", "nobody needs a and c, d and e are skipped");
+    is_str(states(f, &flow), "cfckk", "a and c are cancelled as not needed, d and e are skipped");
     struct weft_execution a = describe(f, &flow.id[0]);
     is_str(a.reason, "sibling_quorum_impossible", "the reason is stored");
 }

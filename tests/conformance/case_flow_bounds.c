@@ -9,12 +9,6 @@
 
 enum { CHUNK = WEFT_FLOW_CHUNK };
 
-/* Runs SQL of this store. */
-static void on_store(struct fixture *f, const char *pg, const char *sqlite)
-{
-    run_sql(f, strcmp(f->store, "pg") == 0 ? pg : sqlite);
-}
-
 /* The chunk of the next transactions; where there is one writer, as if other threads waited for it.
  */
 static size_t chunk_of(struct weft_engine *engine)
@@ -25,7 +19,7 @@ static size_t chunk_of(struct weft_engine *engine)
 
 /* ---- The end of a flow ----------------------------------------------------------------------- */
 
-CASE(flow_end_is_told_by_sinks)
+CASE(flow_end_follows_from_its_sinks)
 {
     struct drawn flow;
     draw(&flow, "a; b:a; c:a");
@@ -35,9 +29,11 @@ CASE(flow_end_is_told_by_sinks)
     end_node(f, &flow, "c", true);
     is_int(flow_state(f, &flow), WEFT_FLOW_FAILED, "a sink failed");
     (void)steer_id(f, WEFT_STEER_REPLAY, id_of(&flow, "b"));
-    is_int(flow_state(f, &flow), WEFT_FLOW_OPEN, "it gets another chance");
+    is_int(flow_state(f, &flow), WEFT_FLOW_OPEN,
+           "the flow is open again after a replay of the sink");
     end_node(f, &flow, "b", true);
-    is_int(flow_state(f, &flow), WEFT_FLOW_SUCCEEDED, "and takes it");
+    is_int(flow_state(f, &flow), WEFT_FLOW_SUCCEEDED,
+           "the flow succeeds after the replayed sink does");
     (void)steer_id(f, WEFT_STEER_REPLAY, id_of(&flow, "c"));
     end_node(f, &flow, "c", false);
     is_int(flow_state(f, &flow), WEFT_FLOW_FAILED, "another one loses its own");
@@ -63,7 +59,8 @@ CASE(flow_end_after_something_came_behind_a_sink)
     end_node(f, &flow, "x", true);
     struct weft_claimed lease = claim_node(f, "d");
     (void)complete(f, f->a, &lease, "1");
-    is_int(flow_state(f, &flow), WEFT_FLOW_SUCCEEDED, "what failed is not a sink any more");
+    is_int(flow_state(f, &flow), WEFT_FLOW_SUCCEEDED,
+           "the failed node is no sink any more and the flow succeeds");
 }
 
 /* ---- Roots ----------------------------------------------------------------------------------- */
@@ -80,16 +77,17 @@ CASE(flow_roots_begin_in_parts)
     many_submit(f, &many);
     const char *blocked =
         weft_arena_printf(f->arena, "live SET state = %d", (int)WEFT_STATE_BLOCKED);
-    on_store(f,
-             weft_arena_printf(f->arena,
-                               "UPDATE weft.%s; UPDATE weft.node SET fired = 0; "
-                               "INSERT INTO weft.completion (flow, id, at) "
-                               "SELECT id, id, 1 FROM weft.flow",
-                               blocked),
-             weft_arena_printf(f->arena,
-                               "UPDATE %s; UPDATE node SET fired = 0; "
-                               "INSERT INTO completion (flow, num, at) SELECT num, 0, 1 FROM flow",
-                               blocked));
+    run_sql_of(
+        f,
+        weft_arena_printf(f->arena,
+                          "UPDATE weft.%s; UPDATE weft.node SET fired = 0; "
+                          "INSERT INTO weft.completion (flow, id, at) "
+                          "SELECT id, id, 1 FROM weft.flow",
+                          blocked),
+        weft_arena_printf(f->arena,
+                          "UPDATE %s; UPDATE node SET fired = 0; "
+                          "INSERT INTO completion (flow, num, at) SELECT num, 0, 1 FROM flow",
+                          blocked));
     size_t chunk = chunk_of(f->b);
     is_int(weft_cascade(f->b, &many.answer.id, 1, &done, &f->err), WEFT_OK, "cascade");
     is_int(done.hops, MANY / chunk + 1, "a chunk of nodes for each hop, not of roots");
@@ -100,7 +98,7 @@ CASE(flow_roots_begin_in_parts)
 
 /* ---- Edges ----------------------------------------------------------------------------------- */
 
-/* The largest statement that went to the store: by the rows it took there or brought back. */
+/* The largest statement that went to the store: by the rows it sent or returned. */
 struct widest {
     enum weft_stmt stmt;
     size_t rows;
@@ -145,7 +143,8 @@ CASE(flow_hops_over_several_flows_share_a_chunk)
     }
     widest = (struct widest){0};
     size_t chunk = chunk_of(watched);
-    is_int(weft_cascade(watched, id, FLOWS, &done, &f->err), WEFT_OK, "both begin");
+    is_int(weft_cascade(watched, id, FLOWS, &done, &f->err), WEFT_OK,
+           "one cascade begins both flows");
     is_int(done.hops, ((size_t)FLOWS * WIDE + chunk - 1) / chunk, "a chunk of edges for each hop");
     is_int(done.edges, FLOWS * WIDE, "over all edges");
     ok(widest.rows == chunk + 1, "a chunk and a look ahead: %zu by %s", widest.rows,
@@ -250,15 +249,15 @@ CASE(flow_removal_takes_edges_in_parts)
         many_after(&many, i, 0, 1);
     many_after(&many, LAST, 1, WIDE);
     many_submit(f, &many);
-    on_store(f, "UPDATE weft.flow SET state = -2", "UPDATE flow SET state = -2");
+    run_sql_of(f, "UPDATE weft.flow SET state = -2", "UPDATE flow SET state = -2");
     is_int(edges_left(f, &many), 2 * WIDE, "all edges are there");
     ok(remove_edges(f, &many, FEW), "there are more");
     is_int(edges_left(f, &many), 2 * WIDE - CHUNK, "a chunk of them goes at once");
     is_int(remove_members(f, &many, FEW), 0, "no member goes before its edges");
     ok(remove_edges(f, &many, FEW), "there are more");
     ok(!remove_edges(f, &many, FEW), "the first members have none any more");
-    is_int(edges_left(f, &many), WIDE - FEW + 1, "those of the others stay");
-    is_int(remove_members(f, &many, FEW), FEW, "these members go");
+    is_int(edges_left(f, &many), WIDE - FEW + 1, "the edges of the other members stay");
+    is_int(remove_members(f, &many, FEW), FEW, "members without edges are removed");
     struct weft_pass_report report = {.more = true};
     uint64_t handled = 0;
     for (int pass = 0; pass < NODES && report.more; pass++) {
@@ -266,7 +265,7 @@ CASE(flow_removal_takes_edges_in_parts)
         handled += report.handled;
     }
     is_int(handled, NODES - FEW + 1, "retention takes the rest, and the flow");
-    is_int(edges_left(f, &many), 0, "nothing is left");
+    is_int(edges_left(f, &many), 0, "no edge is left");
 }
 
 /* ---- Cancel ---------------------------------------------------------------------------------- */
@@ -289,18 +288,18 @@ CASE(flow_cancel_takes_its_members_along)
     submit_drawn(f, &flow);
     (void)claim_node(f, "a");
     struct weft_flow_drain drain = cancel_now(f, &flow.answer.id, WEFT_FLOW_CANCEL_ALL);
-    is_int(drain.cancelled_now, 3, "three members");
-    ok(!drain.more, "that was all");
-    is_str(states(f, &flow), "ccc", "they are cancelled");
-    is_int(flow_state(f, &flow), WEFT_FLOW_CANCELLED, "and so is the flow");
+    is_int(drain.cancelled_now, 3, "the cancel takes three members");
+    ok(!drain.more, "the drain reports no more");
+    is_str(states(f, &flow), "ccc", "all members are cancelled");
+    is_int(flow_state(f, &flow), WEFT_FLOW_CANCELLED, "the flow is cancelled");
     (void)steer_id(f, WEFT_STEER_REPLAY, id_of(&flow, "c"));
     drain = cancel_now(f, &flow.answer.id, WEFT_FLOW_CANCEL_PENDING);
     is_int(drain.cancelled_now, 1, "a second one takes what was replayed");
-    is_str(states(f, &flow), "ccc", "as the first did");
+    is_str(states(f, &flow), "ccc", "the replayed member is cancelled again");
 }
 
-/* Members that run are passed by once, by whoever comes. */
-CASE(flow_cancel_passes_by_what_runs)
+/* Members that run are passed over once, by each drain. */
+CASE(flow_cancel_pending_leaves_running_members)
 {
     enum { RUN = 2 * CHUNK + 200, WAIT = 300 };
     struct many many;
@@ -309,7 +308,7 @@ CASE(flow_cancel_passes_by_what_runs)
     for (size_t left = RUN, max; left > 0; left -= max) {
         max = left < CHUNK ? left : CHUNK;
         const struct weft_claim args = {.worker = "w", .max = (uint32_t)max, .lease_ms = 60000};
-        is_int(claim_with(f, f->a, &args).count, max, "claim them");
+        is_int(claim_with(f, f->a, &args).count, max, "as many are claimed as were asked for");
     }
     size_t chunk = chunk_of(f->a);
     (void)chunk_of(f->b);
@@ -317,7 +316,7 @@ CASE(flow_cancel_passes_by_what_runs)
     is_int(drain.cancelled_now, 0, "the first chunk runs");
     ok(drain.more, "there is more");
     is_int(weft_engine_flow_drain(f->b, &drain, &f->err), WEFT_OK, "go on");
-    is_int(drain.cancelled_now, 0, "so does the second");
+    is_int(drain.cancelled_now, 0, "the second drain cancels nothing either");
     struct weft_pass_report report = run_pass(f, f->b, WEFT_SCANNER_CANCEL_BACKLOG);
     uint64_t handled = report.handled;
     /* On a busy machine the time of a pass may be over first. */
@@ -326,19 +325,20 @@ CASE(flow_cancel_passes_by_what_runs)
         handled += report.handled;
     }
     is_int(handled, WAIT + 1, "the scanner comes to those that wait, and to the end");
-    is_int(weft_engine_flow_drain(f->a, &drain, &f->err), WEFT_OK, "and who waits");
-    is_int(drain.cancelled_now, WAIT, "is told of them");
+    is_int(weft_engine_flow_drain(f->a, &drain, &f->err), WEFT_OK,
+           "a drain call after the scanner succeeds");
+    is_int(drain.cancelled_now, WAIT, "the drain reports the members that the scanner cancelled");
     is_int(many_in(f, &many, WEFT_STATE_RUNNING), RUN, "the others run on");
     drain = cancel_now(f, &many.answer.id, WEFT_FLOW_CANCEL_ALL);
     is_int(drain.cancelled_now, chunk, "a stronger cancel begins with the first");
     for (int i = 0; i < RUN && drain.more; i++)
         is_int(weft_engine_flow_drain(f->a, &drain, &f->err), WEFT_OK, "go on");
-    is_int(drain.cancelled_now, RUN, "and takes all of them");
-    is_int(many_in(f, &many, WEFT_STATE_CANCELLED), RUN + WAIT, "nothing is left");
+    is_int(drain.cancelled_now, RUN, "the stronger cancel takes all members that run");
+    is_int(many_in(f, &many, WEFT_STATE_CANCELLED), RUN + WAIT, "all members are cancelled");
 }
 
 /* A chunk of roots, and behind it one that runs and one that comes after that. */
-CASE(flow_cancel_counts_what_others_did)
+CASE(flow_cancel_counts_members_that_others_cancelled)
 {
     size_t chunk = chunk_of(f->a), runs = chunk, join = runs + 1;
     struct many many;
@@ -354,7 +354,7 @@ CASE(flow_cancel_counts_what_others_did)
     struct weft_pass_report report = run_pass(f, f->b, WEFT_SCANNER_CANCEL_BACKLOG);
     is_int(report.handled, 2, "one by the scanner, which comes to the end");
     is_int(weft_engine_flow_drain(f->a, &drain, &f->err), WEFT_OK, "go on");
-    ok(!drain.more, "nothing is left");
+    ok(!drain.more, "the drain reports no more");
     is_int(drain.cancelled, chunk, "a chunk was ours");
     is_int(drain.cancelled_now, chunk + 2, "all of them were cancelled because of us");
 }
@@ -391,15 +391,17 @@ CASE(flow_cascade_takes_turns)
             break;
         left -= got.count;
     }
-    is_int(many_in(f, &small, WEFT_STATE_READY), 0, "nothing has moved yet");
+    is_int(many_in(f, &small, WEFT_STATE_READY), 0,
+           "no node of the small flow is ready before the round");
     const struct weft_id both[] = {large.answer.id, small.answer.id};
     told = (struct weft_id){0};
     is_int(weft_engine_cascade_round(f->a, both, 2, &f->err), WEFT_OK, "a round");
     is_int(many_in(f, &small, WEFT_STATE_READY), 1, "the small flow moves on");
     uint64_t moved = many_in(f, &large, WEFT_STATE_READY);
-    ok(moved > 0 && moved < PAIRS, "and the large one by a part: %d", (int)moved);
-    ok(same_id(&told, &large.answer.id), "which is told once more");
-    is_int(weft_engine_cascade(f->a, &large.answer.id, 1, &f->err), WEFT_OK, "to the end");
+    ok(moved > 0 && moved < PAIRS, "the round moves a part of the large flow: %d", (int)moved);
+    ok(same_id(&told, &large.answer.id), "the large flow is reported once more");
+    is_int(weft_engine_cascade(f->a, &large.answer.id, 1, &f->err), WEFT_OK,
+           "the cascade of the large flow runs to its end");
     is_int(many_in(f, &large, WEFT_STATE_READY), PAIRS, "all have moved on");
     weft_engine_on_flows(f->a, NULL, NULL);
 }

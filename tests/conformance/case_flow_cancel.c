@@ -21,11 +21,12 @@ static void fail_in_a_cancelled_flow(struct fixture *f, enum weft_flow_cancel ho
     submit_drawn(f, &flow);
     struct weft_claimed lease = claim_node(f, "a");
     cancel_flow(f, &flow.answer.id, how);
-    is_str(states(f, &flow), "Rbbb", "cancelled by %d, nobody has come to the members", how);
+    is_str(states(f, &flow), "Rbbb", "cancelled by %d, the members are not drained yet", how);
     (void)fail_as(f, f->a, &lease, &(struct weft_failure){.permanent = true});
-    is_str(states(f, &flow), "fccc", "what cannot begin any more is cancelled, not skipped");
-    is_str(describe(f, id_of(&flow, "d")).reason, "enough", "for the reason of the flow");
-    is_int(flow_state(f, &flow), WEFT_FLOW_CANCELLED, "and so is the flow");
+    is_str(states(f, &flow), "fccc", "a node that cannot begin any more is cancelled, not skipped");
+    is_str(describe(f, id_of(&flow, "d")).reason, "enough",
+           "the cancelled node has the reason of the flow");
+    is_int(flow_state(f, &flow), WEFT_FLOW_CANCELLED, "the flow is cancelled");
 }
 
 CASE(flow_cancelled_joins)
@@ -122,9 +123,9 @@ CASE(flow_cancel_all_of_many)
     struct weft_flow_drain drain = {.flow = many.answer.id, .wait = true, .more = true};
     for (int round = 0; round < MANY && drain.more && !f->err.rc; round++)
         is_int(weft_engine_flow_drain(f->a, &drain, &f->err), WEFT_OK, "drain it");
-    is_int(drain.cancelled_now, MANY, "they are counted, with those of the cascade");
+    is_int(drain.cancelled_now, MANY, "the drain counts its own and those of the cascade");
     is_int(many_in(f, &many, WEFT_STATE_CANCELLED), MANY, "all members are cancelled");
-    is_int(many_in(f, &many, WEFT_STATE_SKIPPED), 0, "none is skipped");
+    is_int(many_in(f, &many, WEFT_STATE_SKIPPED), 0, "no member is skipped");
 }
 
 /* ---- Siblings -------------------------------------------------------------------------------- */
@@ -139,7 +140,8 @@ CASE(flow_siblings_spared_for_a_member_that_ends)
     is_str(states(f, &flow), "scrrb", "c is spared for e");
     (void)steer_id(f, WEFT_STEER_CANCEL, id_of(&flow, "e"));
     is_str(states(f, &flow), "sccrc", "the cancel of e wakes the group of d, which cancels c");
-    is_str(describe(f, id_of(&flow, "c")).reason, "sibling_quorum_satisfied", "with its reason");
+    is_str(describe(f, id_of(&flow, "c")).reason, "sibling_quorum_satisfied",
+           "c has the reason of the sibling cancel");
 }
 
 CASE(flow_siblings_spared_for_a_member_that_expires)
@@ -216,9 +218,11 @@ CASE(flow_siblings_of_many_chunks)
     struct weft_claimed lease = claim_node(f, "winner");
     (void)complete(f, f->a, &lease, "1");
     is_int(many_in(f, &many, WEFT_STATE_CANCELLED), MANY - 1, "the siblings are cancelled");
-    is_int(state_of(f, &many.answer.node[0]), WEFT_STATE_READY, "but for the one with a use");
+    is_int(state_of(f, &many.answer.node[0]), WEFT_STATE_READY,
+           "a sibling that another join still needs stays ready");
     (void)steer_id(f, WEFT_STEER_CANCEL, &many.answer.node[OTHER]);
-    is_int(state_of(f, &many.answer.node[0]), WEFT_STATE_CANCELLED, "until it has none");
+    is_int(state_of(f, &many.answer.node[0]), WEFT_STATE_CANCELLED,
+           "the sibling is cancelled when the other join is gone");
 }
 
 /* The time is for people to read: the bound is what a loaded machine keeps. */
@@ -236,7 +240,7 @@ CASE(flow_siblings_that_run)
     const struct weft_claim args = {
         .worker = "worker-a", .kinds = kind, .kind_count = 1, .max = MANY, .lease_ms = 60000};
     struct weft_claim_result got = claim_with(f, f->a, &args);
-    is_int(got.count, MANY, "all run");
+    is_int(got.count, MANY, "all members run");
 
     weft_usec begun_us = weft_boot_us();
     (void)complete(f, f->a, &winner, "1"); /* and the cascade, in this thread */

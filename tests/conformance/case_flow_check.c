@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The invariants of flows are seen to be broken when they are. */
+/* The check of invariants finds every kind of damage to a flow. */
 
 #include "flows.h"
 
@@ -33,7 +33,7 @@ static const struct damage {
 /* Runs SQL with the schema put in. */
 static void run_on(struct fixture *f, const char *sql)
 {
-    const char *schema = strcmp(f->store, "pg") == 0 ? "weft." : "";
+    const char *schema = is_pg(f) ? "weft." : "";
     const char *text = "", *place;
     while ((place = strstr(sql, "%s")) != NULL) {
         text = weft_arena_printf(f->arena, "%s%.*s%s", text, (int)(place - sql), sql, schema);
@@ -48,7 +48,7 @@ CASE(flow_check_sees_damage)
     draw(&flow, "a; b:a; c:a; d:b,c");
     submit_drawn(f, &flow);
     end_node(f, &flow, "a", true);
-    is_str(states(f, &flow), "srrb", "half way");
+    is_str(states(f, &flow), "srrb", "two nodes are ready and one is blocked");
     for (size_t i = 0; i < WEFT_LEN(damages); i++) {
         run_on(f, damages[i].break_it);
         ok(weft_engine_check(f->a, &f->err) == WEFT_CORRUPT &&

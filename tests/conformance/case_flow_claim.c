@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What members of flows get with a claim: their names, and what their upstreams came to. */
+/* Claims of flow members: the node name, and the states and results of the upstreams. */
 
 #include "conformance.h"
 
@@ -31,15 +31,6 @@ static struct weft_id submit_fan(struct fixture *f, size_t roots, const struct w
     return answer.id;
 }
 
-static struct weft_claimed take_kind(struct fixture *f, const char *kind)
-{
-    const struct weft_claim args = {
-        .worker = "worker-a", .kinds = &kind, .kind_count = 1, .lease_ms = 60000};
-    struct weft_claim_result got = claim_with(f, f->a, &args);
-    is_int(got.count, 1, "%s can be claimed", kind);
-    return got.count ? got.item[0] : (struct weft_claimed){0};
-}
-
 static void complete_bytes(struct fixture *f, const struct weft_claimed *lease, const void *result,
                            size_t size, const char *type)
 {
@@ -50,7 +41,7 @@ static void complete_bytes(struct fixture *f, const struct weft_claimed *lease, 
                                        .content_type = type};
     struct weft_lease_answer answer;
     is_int(weft_engine_complete(f->a, &item, 1, &answer, &f->err), WEFT_OK, "complete");
-    is_int(answer.err.rc, WEFT_OK, "it is over");
+    is_int(answer.err.rc, WEFT_OK, "the completion is accepted");
 }
 
 /* A JSON string of so many bytes. */
@@ -82,23 +73,23 @@ CASE(flow_claim_results)
     struct weft_id flow = submit_fan(f, 3, &(struct weft_node){0});
     struct weft_claimed a = take_kind(f, "a"), b = take_kind(f, "b"), c = take_kind(f, "c");
     ok(same_id(&a.flow, &flow), "a member tells its flow");
-    is_str(a.node, "a", "and its name");
-    ok(a.upstream_count == 0, "it comes after nothing");
+    is_str(a.node, "a", "a claimed member has its node name");
+    ok(a.upstream_count == 0, "a root has no upstreams");
     complete_bytes(f, &c, NULL, 0, NULL);
     complete_bytes(f, &b, binary, sizeof(binary), "application/octet-stream");
     complete_bytes(f, &a, "{\"n\":1}", 7, NULL);
     struct weft_claimed end = take_kind(f, "end");
-    is_str(end.node, "end", "its name");
-    is_int(end.upstream_count, 3, "what it comes after");
+    is_str(end.node, "end", "the end node has its name");
+    is_int(end.upstream_count, 3, "the end node has three upstreams");
     const struct weft_upstream *first = find_upstream(&end, 0, "a");
-    ok(same_id(&first->id, &a.id), "with the id");
-    is_int(first->state, WEFT_STATE_SUCCEEDED, "and the state");
+    ok(same_id(&first->id, &a.id), "an upstream has its id");
+    is_int(first->state, WEFT_STATE_SUCCEEDED, "an upstream has its state");
     ok(holds(first, "{\"n\":1}", 7), "the JSON result");
     const struct weft_upstream *second = find_upstream(&end, 1, "b");
     ok(holds(second, binary, sizeof(binary)), "the binary result");
-    is_str(second->content_type, "application/octet-stream", "with its type");
+    is_str(second->content_type, "application/octet-stream", "the result has its content type");
     const struct weft_upstream *third = find_upstream(&end, 2, "c");
-    ok(!third->result && !third->too_large, "no result");
+    ok(!third->result && !third->too_large, "an upstream without a result has none");
     is_int(third->state, WEFT_STATE_SUCCEEDED, "though it succeeded");
 }
 
@@ -113,7 +104,8 @@ CASE(flow_claim_any)
     struct weft_claimed end = take_kind(f, "end");
     is_int(end.upstream_count, 3, "all upstreams are told of");
     const struct weft_upstream *failed = find_upstream(&end, 0, "a");
-    ok(failed->state == WEFT_STATE_FAILED && !failed->result && !failed->too_large, "one failed");
+    ok(failed->state == WEFT_STATE_FAILED && !failed->result && !failed->too_large,
+       "a failed upstream has its state and no result");
     ok(holds(find_upstream(&end, 1, "b"), "2", 1), "one gave the result");
     const struct weft_upstream *open = find_upstream(&end, 2, "c");
     ok(open->state == WEFT_STATE_READY && !open->result, "one has not begun");
@@ -123,11 +115,12 @@ CASE(flow_claim_any)
     is_int(steer_id(f, WEFT_STEER_REPLAY, &a.id).err.rc, WEFT_OK, "replay");
     a = take_kind(f, "a");
     end = take_kind(f, "end");
-    is_int(find_upstream(&end, 0, "a")->state, WEFT_STATE_RUNNING, "it runs again");
+    is_int(find_upstream(&end, 0, "a")->state, WEFT_STATE_RUNNING, "the replayed upstream runs");
     (void)put_back(f, WEFT_PUT_BACK_RELEASE, &end, 0);
     complete_bytes(f, &a, "\"again\"", 7, NULL);
     end = take_kind(f, "end");
-    ok(holds(find_upstream(&end, 0, "a"), "\"again\"", 7), "and brings a result");
+    ok(holds(find_upstream(&end, 0, "a"), "\"again\"", 7),
+       "a claim after the second end has the new result");
     is_int(end.attempt, 1, "no attempt was spent");
 }
 
@@ -143,7 +136,8 @@ CASE(flow_claim_too_large)
     const struct weft_upstream *second = find_upstream(&end, 1, "b");
     ok(second->too_large && !second->result && second->result_size == 0, "a byte more does not");
     const char *read = result_text(f, &second->id);
-    ok(read && strncmp(read, not, INLINE + 1) == 0, "but can be read by its id");
+    ok(read && strncmp(read, not, INLINE + 1) == 0,
+       "the result that was left out is read by its id");
 }
 
 /* Together the results, and the payloads, stay within the bytes of one call. */
@@ -171,7 +165,8 @@ CASE(flow_claim_too_much)
         outside += last.upstream[i].too_large;
         ordered &= last.upstream[i].too_large == (i >= inside);
     }
-    is_int(inside, (WEFT_BATCH_BYTES - PAYLOAD) / SIZE, "as many come along as there is room for");
+    is_int(inside, (WEFT_BATCH_BYTES - PAYLOAD) / SIZE,
+           "as many results come along as there is room for");
     is_int(inside + outside, ROOTS, "the others are to be read");
     ok(ordered, "the first ones come along");
 }
@@ -191,16 +186,18 @@ CASE(flow_claim_dense)
     struct weft_flow_submitted answer = {0};
     is_int(weft_engine_flow_submit(f->a, "default", &spec, 1, &answer, &f->err), WEFT_OK, "submit");
     struct weft_claim_result roots = claim(f, f->a, WIDE);
-    is_int(roots.count, WIDE, "the roots");
+    is_int(roots.count, WIDE, "all roots are claimed");
     struct weft_complete done[WIDE];
     struct weft_lease_answer ended[WIDE];
     for (size_t i = 0; i < roots.count; i++)
         done[i] = (struct weft_complete){.id = roots.item[i].id, .epoch = roots.item[i].epoch};
     is_int(weft_engine_complete(f->a, done, roots.count, ended, &f->err), WEFT_OK, "end them");
     struct weft_claim_result first = claim(f, f->a, WIDE), rest = claim(f, f->a, WIDE);
-    is_int(first.count, WEFT_BATCH_BYTES / (WIDE * WEFT_UPSTREAM_BYTES), "not all at once");
-    is_int(first.count + rest.count, WIDE, "but all");
-    is_int(rest.count ? rest.item[rest.count - 1].upstream_count : 0, WIDE, "with all upstreams");
+    is_int(first.count, WEFT_BATCH_BYTES / (WIDE * WEFT_UPSTREAM_BYTES),
+           "the first claim is cut at the batch bytes");
+    is_int(first.count + rest.count, WIDE, "two claims get all of them");
+    is_int(rest.count ? rest.item[rest.count - 1].upstream_count : 0, WIDE,
+           "the last item has all its upstreams");
 }
 
 /* Members and others in one call, and the price of it. */
@@ -219,10 +216,10 @@ CASE(flow_claim_costs)
     struct weft_engine *engine = open_faulty(f, &fault);
     const char *const kinds[] = {"job"};
     const struct weft_claim jobs = {.worker = "w", .kinds = kinds, .kind_count = 1, .max = 10};
-    is_int(claim_with(f, engine, &jobs).count, 10, "claim others");
-    is_int(reads, 0, "nothing is read for them");
+    is_int(claim_with(f, engine, &jobs).count, 10, "ten plain jobs are claimed");
+    is_int(reads, 0, "no upstreams are read for plain jobs");
     struct weft_claim_result got = claim(f, engine, 13);
-    is_int(got.count, 13, "claim both");
+    is_int(got.count, 13, "jobs and members are claimed together");
     is_int(reads, 1, "one statement for all members");
     size_t members = 0;
     bool right = true;
@@ -261,7 +258,7 @@ CASE(flow_claim_without_its_results)
     breaker.armed = true;
     struct weft_claim_result got = claim(f, engine, 10);
     is_int(got.count, 1, "only the other one is given");
-    is_str(got.item[0].kind, "job", "which needs nothing");
+    is_str(got.item[0].kind, "job", "the plain job is given");
     breaker.armed = false;
     breaker.fault.strike_at = 0;
     weft_engine_close(engine);
@@ -308,15 +305,16 @@ CASE(flow_claim_apart)
     weft_engine_together(engine, &(struct weft_together){.claim = &call});
     struct weft_claim_result *got = &call.result;
     is_int(call.rc, WEFT_OK, "claim");
-    if (ok(got->count == 2 && got->apart, "both ends, and one of them is incomplete")) {
+    if (ok(got->count == 2 && got->apart, "both ends are claimed and one is incomplete")) {
         ok(got->apart[0] && got->item[0].upstream_count == 0, "the one that comes after many");
         ok(!got->apart[1] && got->item[1].upstream_count == 1, "the other has its upstream");
-        is_int(reads, 1, "by one statement");
+        is_int(reads, 1, "one statement read the upstreams");
         is_int(weft_engine_claim_rest(engine, got, call.arena, &f->err), WEFT_OK, "the rest");
-        is_int(got->item[0].upstream_count, ROOTS, "is read when it is asked for");
-        is_str(got->item[0].node, "end", "with its name");
-        is_int(got->item[1].upstream_count, 1, "and leaves the other as it is");
-        is_int(reads, 2, "by one more");
+        is_int(got->item[0].upstream_count, ROOTS,
+               "the upstreams of the incomplete item are read on request");
+        is_str(got->item[0].node, "end", "the completed item has its node name");
+        is_int(got->item[1].upstream_count, 1, "the item that was complete stays as it is");
+        is_int(reads, 2, "one more statement read the rest");
     }
     weft_arena_free(call.arena);
     weft_engine_close(engine);
@@ -335,7 +333,7 @@ CASE(flow_claim_apart_without_its_results)
     breaker.armed = true;
     struct weft_claim_result got = claim(f, engine, 10);
     is_int(got.count, 1, "only the other one is given");
-    is_str(got.count ? got.item[0].kind : NULL, "job", "which needs nothing");
+    is_str(got.count ? got.item[0].kind : NULL, "job", "the plain job is given");
     breaker.armed = false;
     breaker.fault.strike_at = 0;
     weft_engine_close(engine);

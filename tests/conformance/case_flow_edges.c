@@ -44,7 +44,7 @@ CASE(flow_edges_are_waited_for)
     is_int(flow_state(f, &flow), WEFT_FLOW_SUCCEEDED, "the flow has succeeded");
 }
 
-CASE(flow_edges_from_what_has_ended)
+CASE(flow_edges_from_ended_nodes)
 {
     struct drawn flow;
     struct weft_err err;
@@ -55,9 +55,9 @@ CASE(flow_edges_from_what_has_ended)
     is_int(LINK(1, "bc"), WEFT_OK, "c comes after b, which has succeeded");
     is_str(states(f, &flow), "rsfbb", "c waits for a alone");
     is_int(LINK(2, "xd"), WEFT_OK, "d comes after x, which has failed");
-    is_str(states(f, &flow), "rsfbk", "so d is skipped at once");
+    is_str(states(f, &flow), "rsfbk", "d is skipped at once");
     end_node(f, &flow, "a", true);
-    is_str(states(f, &flow), "ssfrk", "c begins");
+    is_str(states(f, &flow), "ssfrk", "c is ready when a has succeeded");
 }
 
 CASE(flow_edges_that_are_refused)
@@ -105,32 +105,32 @@ CASE(flow_edges_keep_to_the_limit_of_a_flow)
     const struct weft_flow_spec spec = {.nodes = node, .node_count = NODES};
     is_int(weft_engine_flow_submit(f->a, "default", &spec, 1, &answer, &f->err), WEFT_OK, "a flow");
     /* Nodes count what they come after; a million edges would take too long to write. */
-    run_sql(f, strcmp(f->store, "pg") == 0 ? "UPDATE weft.node SET total = 999998 WHERE name = 'n1'"
-                                           : "UPDATE node SET total = 999998 WHERE name = 'n1'");
+    run_sql_of(f, "UPDATE weft.node SET total = 999998 WHERE name = 'n1'",
+               "UPDATE node SET total = 999998 WHERE name = 'n1'");
     const struct weft_flow_edge edge[] = {{"n2", "n1"}, {"n3", "n1"}, {"n4", "n1"}};
     struct weft_flow_edging edging = {
         .ns = "default", .flow = answer.id, .revision = 1, .edges = edge, .edge_count = 3};
     int32_t revision = 0;
     is_int(weft_engine_flow_edges(f->a, &edging, &revision, &f->err), WEFT_TOO_LARGE,
            "a million edges and one more");
-    is_str(f->err.field, "edges", "are too many");
+    is_str(f->err.field, "edges", "the error names the edges");
     edging.edge_count = 2;
     is_int(weft_engine_flow_edges(f->a, &edging, &revision, &f->err), WEFT_OK, "a million are not");
-    is_int(revision, 2, "and only these are there");
+    is_int(revision, 2, "the refused call raised no revision");
     struct weft_node more[] = {{.name = "more", .spec = {.kind = "k"}, .after = after}};
     struct weft_flow_growth growth = {.ns = "default", .flow = answer.id, .revision = 2};
     growth.nodes = more;
     growth.node_count = more[0].after_count = 1;
     struct weft_flow_submitted grown = {0};
     is_int(weft_engine_flow_grow(f->a, &growth, &grown, &f->err), WEFT_TOO_LARGE,
-           "nor does a new node bring one more");
+           "a new node with one more edge is refused");
     is_str(f->err.text, "the flow would have 1000001 edges, at most 1000000 are allowed",
-           "and the caller is told the count");
+           "the error gives the count and the limit");
     more[0].after_count = 0;
     is_int(weft_engine_flow_grow(f->a, &growth, &grown, &f->err), WEFT_OK,
            "a node without edges is no matter");
-    run_sql(f, strcmp(f->store, "pg") == 0 ? "UPDATE weft.node SET total = 3 WHERE name = 'n1'"
-                                           : "UPDATE node SET total = 3 WHERE name = 'n1'");
+    run_sql_of(f, "UPDATE weft.node SET total = 3 WHERE name = 'n1'",
+               "UPDATE node SET total = 3 WHERE name = 'n1'");
     free(answer.node);
     free(name);
     free(node);

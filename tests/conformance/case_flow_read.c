@@ -38,15 +38,6 @@ static struct weft_flow_page read_page(struct fixture *f, const struct weft_id *
     return page;
 }
 
-static struct weft_claimed take_kind(struct fixture *f, const char *kind)
-{
-    const struct weft_claim args = {
-        .worker = "worker-a", .kinds = &kind, .kind_count = 1, .lease_ms = 60000};
-    struct weft_claim_result got = claim_with(f, f->a, &args);
-    is_int(got.count, 1, "%s can be claimed", kind);
-    return got.count ? got.item[0] : (struct weft_claimed){0};
-}
-
 static void end_kind(struct fixture *f, const char *kind, bool good)
 {
     struct weft_claimed lease = take_kind(f, kind);
@@ -59,10 +50,10 @@ static void end_kind(struct fixture *f, const char *kind, bool good)
 static void expect_counts(const struct weft_flow *flow, uint64_t blocked, uint64_t ready,
                           uint64_t running, uint64_t succeeded)
 {
-    is_int(flow->count[WEFT_STATE_BLOCKED], blocked, "blocked");
-    is_int(flow->count[WEFT_STATE_READY], ready, "ready");
-    is_int(flow->count[WEFT_STATE_RUNNING], running, "running");
-    is_int(flow->count[WEFT_STATE_SUCCEEDED], succeeded, "succeeded");
+    is_int(flow->count[WEFT_STATE_BLOCKED], blocked, "the flow counts its blocked members");
+    is_int(flow->count[WEFT_STATE_READY], ready, "the flow counts its ready members");
+    is_int(flow->count[WEFT_STATE_RUNNING], running, "the flow counts its running members");
+    is_int(flow->count[WEFT_STATE_SUCCEEDED], succeeded, "the flow counts its succeeded members");
 }
 
 /* ---- One flow -------------------------------------------------------------------------------- */
@@ -71,26 +62,27 @@ CASE(flow_described_at_first)
 {
     struct weft_id id = submit_diamond(f, "nightly");
     struct weft_flow_page page = read_page(f, &id, 1000, NULL);
-    ok(same_id(&page.flow.id, &id), "its id");
-    is_str(page.flow.name, "nightly", "its name");
-    is_int(page.flow.state, WEFT_FLOW_OPEN, "open");
-    is_int(page.flow.revision, 1, "its revision");
-    is_int(page.flow.created_us, f->now_us, "since now");
-    is_int(page.flow.finished_us, 0, "not finished");
-    is_int(page.flow.cancel, WEFT_FLOW_CANCEL_NONE, "not cancelled");
-    is_int(page.flow.node_count, 4, "four nodes");
+    ok(same_id(&page.flow.id, &id), "the page has the id of the flow");
+    is_str(page.flow.name, "nightly", "the flow has its name");
+    is_int(page.flow.state, WEFT_FLOW_OPEN, "the flow is open");
+    is_int(page.flow.revision, 1, "the flow has revision 1");
+    is_int(page.flow.created_us, f->now_us, "the flow was created now");
+    is_int(page.flow.finished_us, 0, "the flow is not finished");
+    is_int(page.flow.cancel, WEFT_FLOW_CANCEL_NONE, "the flow is not cancelled");
+    is_int(page.flow.node_count, 4, "the flow has four nodes");
     expect_counts(&page.flow, 3, 1, 0, 0);
     is_int(page.count, 4, "all on one page");
-    ok(!page.next, "which is the last");
+    ok(!page.next, "the page is the last");
     for (size_t i = 0; i < page.count; i++) {
         const struct weft_flow_node *node = &page.node[i];
         is_str(node->name, diamond[i].name, "in the order of submission");
-        is_int(node->state, i ? WEFT_STATE_BLOCKED : WEFT_STATE_READY, "its state");
+        is_int(node->state, i ? WEFT_STATE_BLOCKED : WEFT_STATE_READY, "the node has its state");
         is_int(node->fired, i == 0, "only the root may begin");
-        is_int(node->after_count, diamond[i].after_count, "what it comes after");
+        is_int(node->after_count, diamond[i].after_count, "the node has its number of upstreams");
         for (size_t k = 0; k < node->after_count; k++)
-            is_str(node->after[k], diamond[i].after[k], "by name");
-        ok(node->started_us == 0 && node->finished_us == 0 && !node->worker, "nothing happened");
+            is_str(node->after[k], diamond[i].after[k], "the node names its upstreams");
+        ok(node->started_us == 0 && node->finished_us == 0 && !node->worker,
+           "the node has no times and no worker");
         is_str(describe(f, &node->id).node, node->name, "the id is that of its execution");
     }
 }
@@ -101,11 +93,11 @@ CASE(flow_described_on_its_way)
     weft_usec first_us = f->now_us;
     struct weft_claimed lease = take_kind(f, "a");
     struct weft_flow_page page = read_page(f, &id, 1000, NULL);
-    ok(!page.flow.name, "it has no name");
+    ok(!page.flow.name, "the flow without a name has none");
     expect_counts(&page.flow, 3, 0, 1, 0);
-    is_str(page.node[0].worker, "worker-a", "who has the root");
-    is_int(page.node[0].started_us, first_us, "since when");
-    is_int(page.node[0].attempt, 1, "for the first time");
+    is_str(page.node[0].worker, "worker-a", "the running node names its worker");
+    is_int(page.node[0].started_us, first_us, "the running node has its start");
+    is_int(page.node[0].attempt, 1, "the running node is in its first attempt");
     forward_ms(f, 1000);
     is_int(complete(f, f->a, &lease, "1").err.rc, WEFT_OK, "a ends");
     page = read_page(f, &id, 1000, NULL);
@@ -118,8 +110,8 @@ CASE(flow_described_on_its_way)
     end_kind(f, "d", true);
     page = read_page(f, &id, 1000, NULL);
     expect_counts(&page.flow, 0, 0, 0, 4);
-    is_int(page.flow.state, WEFT_FLOW_SUCCEEDED, "it succeeded");
-    is_int(page.flow.finished_us, f->now_us, "now");
+    is_int(page.flow.state, WEFT_FLOW_SUCCEEDED, "the flow succeeded");
+    is_int(page.flow.finished_us, f->now_us, "the flow finished now");
 }
 
 CASE(flow_described_in_failure)
@@ -129,12 +121,12 @@ CASE(flow_described_in_failure)
     end_kind(f, "b", false);
     end_kind(f, "c", true);
     struct weft_flow_page page = read_page(f, &id, 1000, NULL);
-    is_int(page.flow.state, WEFT_FLOW_FAILED, "it failed");
+    is_int(page.flow.state, WEFT_FLOW_FAILED, "the flow failed");
     is_int(page.flow.count[WEFT_STATE_SKIPPED], 1, "one was skipped");
     is_str(page.node[1].error_class, "oops", "the error is shown");
-    is_str(page.node[1].error_message, "no", "with its message");
-    is_str(page.node[3].reason, "upstream_failed", "and why the last was skipped");
-    is_int(page.node[3].fired, true, "its join is decided");
+    is_str(page.node[1].error_message, "no", "the failed node has its message");
+    is_str(page.node[3].reason, "upstream_failed", "the skipped node has its reason");
+    is_int(page.node[3].fired, true, "the join of the skipped node is decided");
 }
 
 CASE(flow_described_when_cancelled)
@@ -147,12 +139,12 @@ CASE(flow_described_when_cancelled)
     is_int(weft_engine_flow_cancel(f->a, &args, &state, &f->err), WEFT_OK, "cancel");
     struct weft_flow_page page = read_page(f, &id, 0, NULL);
     is_int(page.flow.cancel, WEFT_FLOW_CANCEL_ALL, "marked at once");
-    is_str(page.flow.reason, "enough", "with the reason");
+    is_str(page.flow.reason, "enough", "the flow has the reason of the cancel");
     for (int i = 0; i < 10 && drain.more; i++)
         is_int(weft_engine_flow_drain(f->a, &drain, &f->err), WEFT_OK, "drain");
     page = read_page(f, &id, 1000, NULL);
-    is_int(page.flow.state, WEFT_FLOW_CANCELLED, "then it is");
-    is_int(page.flow.count[WEFT_STATE_CANCELLED], 4, "with all its members");
+    is_int(page.flow.state, WEFT_FLOW_CANCELLED, "the drained flow is cancelled");
+    is_int(page.flow.count[WEFT_STATE_CANCELLED], 4, "all members are cancelled");
 }
 
 CASE(flow_joins_described)
@@ -180,11 +172,13 @@ CASE(flow_joins_described)
         submit_flow(f, &(struct weft_flow_spec){.nodes = node, .node_count = WEFT_LEN(node)});
     struct weft_flow_page page = read_page(f, &id, 1000, NULL);
     const struct weft_flow_node *all = &page.node[3], *any = &page.node[4], *two = &page.node[5];
-    ok(all->join == WEFT_JOIN_ALL && all->on_satisfied == WEFT_ON_SATISFIED_LET_RUN, "all");
+    ok(all->join == WEFT_JOIN_ALL && all->on_satisfied == WEFT_ON_SATISFIED_LET_RUN,
+       "all lets the rest run by default");
     ok(any->join == WEFT_JOIN_ANY && any->on_satisfied == WEFT_ON_SATISFIED_CANCEL_REMAINING,
        "any cancels the rest by default");
-    ok(two->join == WEFT_JOIN_QUORUM && two->on_satisfied == WEFT_ON_SATISFIED_LET_RUN, "quorum");
-    is_int(two->k, 2, "of two");
+    ok(two->join == WEFT_JOIN_QUORUM && two->on_satisfied == WEFT_ON_SATISFIED_LET_RUN,
+       "a quorum lets the rest run if asked to");
+    is_int(two->k, 2, "the quorum is two");
     is_str(two->after[2], "c", "upstreams are in the order of submission");
 }
 
@@ -212,7 +206,7 @@ CASE(flow_pages)
     size_t seen = 0;
     for (size_t i = 0; i < WEFT_LEN(expected); i++) {
         struct weft_flow_page page = read_page(f, &id, 1000, after);
-        is_int(page.count, expected[i], "a page");
+        is_int(page.count, expected[i], "the page has as many nodes as fit");
         is_int(page.flow.count[WEFT_STATE_READY], i ? 0 : 2500, "counted where that was asked");
         is_int(page.flow.node_count, 2501, "the size is known anyway");
         bool right = true;
@@ -236,8 +230,8 @@ CASE(flow_pages_of_many_edges)
     size_t first = page.count;
     page = read_page(f, &id, 1000, page.next);
     is_int(page.count, 300 - first, "the rest is on the next");
-    ok(!page.next, "which is the last");
-    is_int(page.node[page.count - 1].after_count, 150, "with all its upstreams");
+    ok(!page.next, "the second page is the last");
+    is_int(page.node[page.count - 1].after_count, 150, "the last node has all its upstreams");
 }
 
 /* Adds three nodes, number `from` and the next two. */
@@ -258,7 +252,7 @@ static void grow_by_three(struct fixture *f, const struct weft_id *id, int32_t r
 }
 
 /* Within one millisecond, and while a clock goes back. */
-CASE(flow_pages_of_what_grew)
+CASE(flow_pages_of_a_flow_that_grew)
 {
     enum { TIMES = 12, PAGE = 5 };
     struct weft_id id = submit_fan(f, 3, 0);
@@ -294,7 +288,8 @@ CASE(flow_read_refuses)
     (void)submit_ok(f, &(struct weft_spec){.ns = "elsewhere", .kind = "job"});
     for (size_t i = 0; i < WEFT_LEN(asking); i++) {
         struct weft_flow_page page;
-        is_int(weft_engine_flow(f->a, &asking[i], f->arena, &page, &f->err), rc[i], "refused");
+        is_int(weft_engine_flow(f->a, &asking[i], f->arena, &page, &f->err), rc[i],
+               "a bad flow request is refused");
         expect_err(&f->err, rc[i], field[i], "and says why");
     }
 }
@@ -310,16 +305,16 @@ static void expect_unseen(struct fixture *f, const struct weft_id *id, const cha
                              &f->err),
            WEFT_OK, "list");
     is_int(flows.count, 0, "%s: not listed", name);
-    ok(!flows.next, "and that was all");
+    ok(!flows.next, "the empty list has no next page");
 }
 
 CASE(flow_unseen)
 {
-    bool is_pg = strcmp(f->store, "pg") == 0;
+    bool pg = is_pg(f);
     struct weft_id id = submit_diamond(f, NULL);
-    run_sql(f, is_pg ? "UPDATE weft.flow SET state = -1" : "UPDATE flow SET state = -1");
+    run_sql(f, pg ? "UPDATE weft.flow SET state = -1" : "UPDATE flow SET state = -1");
     expect_unseen(f, &id, "half-written");
-    run_sql(f, is_pg ? "UPDATE weft.flow SET state = 0" : "UPDATE flow SET state = 0");
+    run_sql(f, pg ? "UPDATE weft.flow SET state = 0" : "UPDATE flow SET state = 0");
     const struct weft_flow_cancelling args = {
         .ns = "default", .flow = id, .how = WEFT_FLOW_CANCEL_ALL, .remove = true};
     enum weft_flow_state state;
@@ -353,20 +348,22 @@ CASE(flow_lists)
     ok(!all.next, "on one page");
     for (size_t i = 0; i < all.count; i++)
         ok(same_id(&all.item[i].id, &id[COUNT - 1 - i]), "newest first");
-    is_int(all.item[0].node_count, 4, "with their sizes");
-    is_str(all.item[0].name, "even", "and names");
-    is_int(list_flows(f, &(struct weft_flow_listing){.ns = "red"}).count, 1, "another namespace");
+    is_int(all.item[0].node_count, 4, "listed flows have their sizes");
+    is_str(all.item[0].name, "even", "listed flows have their names");
+    is_int(list_flows(f, &(struct weft_flow_listing){.ns = "red"}).count, 1,
+           "a list of another namespace has its flow");
     is_int(list_flows(f, &(struct weft_flow_listing){.ns = "blue"}).count, 0, "an unknown one");
-    is_int(list_flows(f, &(struct weft_flow_listing){.name = "odd"}).count, 3, "by name");
+    is_int(list_flows(f, &(struct weft_flow_listing){.name = "odd"}).count, 3,
+           "a list by name gives the flows of that name");
 
     struct weft_flow_listing pages = {.name = "even", .limit = 1};
     for (size_t i = 0; i < 4; i++) {
         struct weft_flows page = list_flows(f, &pages);
         is_int(page.count, 1, "one at a time");
-        ok(same_id(&page.item[0].id, &id[COUNT - 1 - 2 * i]), "in order");
+        ok(same_id(&page.item[0].id, &id[COUNT - 1 - 2 * i]), "the pages are in order");
         pages.after = page.next;
     }
-    ok(!pages.after, "until the end");
+    ok(!pages.after, "the pages come to an end");
 }
 
 CASE(flow_lists_by_state)
@@ -382,7 +379,7 @@ CASE(flow_lists_by_state)
     ok(flows.count == 1 && same_id(&flows.item[0].id, &ended), "the failed one");
     flows =
         list_flows(f, &(struct weft_flow_listing){.by_state = true, .state = WEFT_FLOW_SUCCEEDED});
-    ok(flows.count == 0 && !flows.next, "none succeeded");
+    ok(flows.count == 0 && !flows.next, "no flow has succeeded");
     const struct weft_flow_listing bad[] = {
         {.ns = "default", .limit = 1001},
         {.ns = "default", .after = "x"},
@@ -392,7 +389,7 @@ CASE(flow_lists_by_state)
     static const char *const field[] = {"limit", "after", "name", "state"};
     for (size_t i = 0; i < WEFT_LEN(bad); i++) {
         is_int(weft_engine_flows(f->a, &bad[i], f->arena, &flows, &f->err), WEFT_INVALID_VALUE,
-               "refused");
+               "a bad list of flows is refused");
         expect_err(&f->err, WEFT_INVALID_VALUE, field[i], "and says why");
     }
 }
@@ -400,18 +397,18 @@ CASE(flow_lists_by_state)
 CASE(flow_lists_are_bounded)
 {
     /* More than one statement looks at: a filter that fits the oldest alone needs several. */
-    bool is_pg = strcmp(f->store, "pg") == 0;
+    bool pg = is_pg(f);
     struct weft_id id = submit_diamond(f, "rare");
     forward_ms(f, 1000);
     (void)submit_diamond(f, "often");
-    run_sql(f, is_pg ? "INSERT INTO weft.flow (id, namespace, name, state, revision, nodes, "
-                       "created, cancel, backlog) SELECT ('ffffffff-ffff-7000-8000-' || "
-                       "lpad(to_hex(i), 12, '0'))::uuid, namespace, name, 0, 1, 0, 0, 0, false "
-                       "FROM weft.flow, generate_series(1, 10500) i WHERE name = 'often'"
-                     : "WITH RECURSIVE s(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM s WHERE i < "
-                       "10500) INSERT INTO flow (id, namespace, name, state, revision, nodes, "
-                       "created, cancel, backlog) SELECT CAST(printf('~%015d', i) AS BLOB), "
-                       "namespace, name, 0, 1, 0, 0, 0, 0 FROM flow, s WHERE name = 'often'");
+    run_sql(f, pg ? "INSERT INTO weft.flow (id, namespace, name, state, revision, nodes, "
+                    "created, cancel, backlog) SELECT ('ffffffff-ffff-7000-8000-' || "
+                    "lpad(to_hex(i), 12, '0'))::uuid, namespace, name, 0, 1, 0, 0, 0, false "
+                    "FROM weft.flow, generate_series(1, 10500) i WHERE name = 'often'"
+                  : "WITH RECURSIVE s(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM s WHERE i < "
+                    "10500) INSERT INTO flow (id, namespace, name, state, revision, nodes, "
+                    "created, cancel, backlog) SELECT CAST(printf('~%015d', i) AS BLOB), "
+                    "namespace, name, 0, 1, 0, 0, 0, 0 FROM flow, s WHERE name = 'often'");
     struct weft_flow_listing listing = {.name = "rare"};
     weft_usec began_us = weft_boot_us();
     struct weft_flows page = list_flows(f, &listing);
@@ -422,9 +419,8 @@ CASE(flow_lists_are_bounded)
         listing.after = page.next;
         page = list_flows(f, &listing);
     }
-    ok(page.count == 1 && same_id(&page.item[0].id, &id) && !page.next, "it is found");
-    run_sql(f,
-            is_pg ? "DELETE FROM weft.flow WHERE nodes = 0" : "DELETE FROM flow WHERE nodes = 0");
+    ok(page.count == 1 && same_id(&page.item[0].id, &id) && !page.next, "the list finds the flow");
+    run_sql(f, pg ? "DELETE FROM weft.flow WHERE nodes = 0" : "DELETE FROM flow WHERE nodes = 0");
 }
 
 /* ---- Executions ------------------------------------------------------------------------------ */
@@ -438,10 +434,10 @@ CASE(flow_of_executions)
     struct weft_flow_page page = read_page(f, &id, 1000, NULL);
     struct weft_execution member = describe(f, &page.node[2].id);
     ok(same_id(&member.flow, &id), "a member tells its flow");
-    is_str(member.node, "c", "and its name in it");
+    is_str(member.node, "c", "a described member has its node name");
     struct weft_read_page list = list_page(f, &(struct weft_listing){.filter = {.kind = "d"}});
     ok(list.count == 1 && same_id(&list.item[0].flow, &id), "lists do too");
-    is_str(list.item[0].node, "d", "with the name");
+    is_str(list.item[0].node, "d", "listed executions have their node name");
 }
 
 CASE(flow_filter)
@@ -451,27 +447,28 @@ CASE(flow_filter)
     end_kind(f, "a", true); /* of the first, which is the oldest */
     struct weft_filter filter = {.flow = one};
     is_int(count_rows(f, &filter), 4, "the members of a flow");
-    is_int(count_rows(f, &(struct weft_filter){.flow = other}), 4, "of another one");
+    is_int(count_rows(f, &(struct weft_filter){.flow = other}), 4,
+           "the members of another flow are counted by its id");
     filter.state = WEFT_STATE_READY;
-    is_int(count_rows(f, &filter), 2, "its ready ones");
+    is_int(count_rows(f, &filter), 2, "a filter by flow and ready counts two");
     filter.state = WEFT_STATE_SUCCEEDED;
-    is_int(count_rows(f, &filter), 1, "its succeeded ones");
+    is_int(count_rows(f, &filter), 1, "a filter by flow and succeeded counts one");
     filter.kind = "b";
     is_int(count_rows(f, &filter), 0, "all fields must fit");
     is_int(count_rows(f, &(struct weft_filter){.flow = one, .ns = "red"}), 0,
-           "not seen from another namespace");
+           "a flow is not seen from another namespace");
     struct weft_id unknown = submit_job(f);
     is_int(count_rows(f, &(struct weft_filter){.flow = unknown}), 0, "no such flow");
 
     struct weft_listing listing = {.filter = {.flow = one}, .limit = 3};
     struct weft_read_page page = list_page(f, &listing);
-    is_int(page.count, 3, "a page");
+    is_int(page.count, 3, "the first page has three executions");
     is_str(page.item[0].node, "d", "newest first");
     listing.after = page.next;
     page = list_page(f, &listing);
-    is_int(page.count, 1, "the rest");
+    is_int(page.count, 1, "the second page has the rest");
     is_str(page.item[0].node, "a", "the oldest last");
-    ok(!page.next, "the end");
+    ok(!page.next, "the second page is the last");
 }
 
 CASE(flow_filter_with_key)
@@ -479,7 +476,8 @@ CASE(flow_filter_with_key)
     struct weft_id flow = submit_diamond(f, NULL);
     (void)submit_ok(f, &(struct weft_spec){.kind = "job", .key = "k"});
     is_int(count_rows(f, &(struct weft_filter){.key = "k"}), 1, "found by its key");
-    is_int(count_rows(f, &(struct weft_filter){.key = "k", .flow = flow}), 0, "not in the flow");
+    is_int(count_rows(f, &(struct weft_filter){.key = "k", .flow = flow}), 0,
+           "a key outside the flow does not fit the flow");
 }
 
 CASE(flow_filter_steers)
@@ -494,11 +492,13 @@ CASE(flow_filter_steers)
     args.filter.flow = other;
     is_int(weft_engine_steer_all(f->a, &args, &sweep, &f->err), WEFT_OK, "cancel the other");
     is_int(sweep.changed, 4, "takes all its members");
-    is_int(read_page(f, &other, 0, NULL).flow.count[WEFT_STATE_CANCELLED], 4, "and no more");
+    is_int(read_page(f, &other, 0, NULL).flow.count[WEFT_STATE_CANCELLED], 4,
+           "no other execution is cancelled");
     args = (struct weft_steer_all){
         .kind = WEFT_STEER_REPLAY,
         .filter = {.ns = "default", .flow = one, .state = WEFT_STATE_FAILED}};
     is_int(weft_engine_steer_all(f->a, &args, &sweep, &f->err), WEFT_OK, "replay what failed");
     is_int(sweep.changed, 1, "takes the one");
-    is_int(read_page(f, &one, 0, NULL).flow.count[WEFT_STATE_READY], 1, "which is ready again");
+    is_int(read_page(f, &one, 0, NULL).flow.count[WEFT_STATE_READY], 1,
+           "the replayed member is ready again");
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Replays of members of flows: what comes back with them, and what stays. */
+/* Replays of flow members: which nodes come back with them, and which stay as they are. */
 
 #include "flows.h"
 
@@ -119,7 +119,7 @@ CASE(flow_replay_that_upstreams_stand_in_the_way_of)
     draw(&flow, "a; b:a; c:b");
     submit_drawn(f, &flow);
     end_node(f, &flow, "a", false);
-    is_str(states(f, &flow), "fkk", "skipped");
+    is_str(states(f, &flow), "fkk", "the nodes after the failed a are skipped");
     const struct weft_steer item[] = {{.id = flow.id[1]}, {.id = flow.id[2]}};
     struct weft_steered answer[WEFT_LEN(item)];
     const struct weft_steering steering = {
@@ -128,7 +128,7 @@ CASE(flow_replay_that_upstreams_stand_in_the_way_of)
     expect_err(&answer[0].err, WEFT_CONFLICT, "id", "b cannot begin without a");
     expect_err(&answer[1].err, WEFT_CONFLICT, "id", "c cannot without b, which is refused");
     ok(strstr(answer[1].err.text, "'b' is skipped") != NULL, "%s", answer[1].err.text);
-    is_str(states(f, &flow), "fkk", "nothing has changed");
+    is_str(states(f, &flow), "fkk", "a refused replay changes no node");
     replay_by_force(f, &flow, "b", "'a' is failed");
     is_str(states(f, &flow), "frb", "b runs, and c waits for it");
     end_node(f, &flow, "b", true);
@@ -164,7 +164,7 @@ CASE(flow_replay_of_a_sibling)
     cascade(f, f->b, &flow);
     is_str(states(f, &flow), "srrrb", "a sibling that is replayed runs");
     end_node(f, &flow, "b", true);
-    is_str(states(f, &flow), "ssrrb", "to its end");
+    is_str(states(f, &flow), "ssrrb", "the replayed sibling succeeds");
 }
 
 /* Each node comes after the one behind it: ids are in the order of submission, edges are not. */
@@ -179,7 +179,7 @@ CASE(flow_replay_of_many_against_the_order_of_ids)
     cancel_all(f, &many.answer.id);
     is_int(many_in(f, &many, WEFT_STATE_CANCELLED), MANY, "all are cancelled");
     struct weft_sweep sweep = replay_flow(f, &many.answer.id, false);
-    is_int(sweep.matched, MANY, "all match");
+    is_int(sweep.matched, MANY, "the sweep matches all members");
     is_int(sweep.changed, MANY, "all are replayed");
     is_int(many_in(f, &many, WEFT_STATE_BLOCKED), MANY - 1, "all but the root wait");
     is_int(many_in(f, &many, WEFT_STATE_READY), 1, "the root is ready");
@@ -221,7 +221,7 @@ CASE(flow_replay_in_portions)
                                   .max = PORTION};
     size_t calls = replay_in_portions(f, &args, &sum);
     is_int(sum.matched, MANY, "each member is counted once");
-    is_int(sum.changed, MANY, "and replayed once");
+    is_int(sum.changed, MANY, "each member is replayed once");
     is_int(many_in(f, &many, WEFT_STATE_BLOCKED), MANY - 1, "all but the root wait");
     is_int(many_in(f, &many, WEFT_STATE_READY), 1, "the root is ready");
     ok(calls <= 4 + 3 + 2 + 1 + 4, "each pass brings a portion back, in %zu calls", calls);
@@ -243,7 +243,7 @@ CASE(flow_replay_in_portions_without_their_upstream)
     struct weft_steered answer = steer_id(f, WEFT_STEER_REPLAY, &many.answer.node[0]);
     is_int(answer.err.rc, WEFT_OK, "replay the root");
     answer = steer_id(f, WEFT_STEER_CANCEL, &many.answer.node[0]);
-    is_int(answer.err.rc, WEFT_OK, "and cancel it again");
+    is_int(answer.err.rc, WEFT_OK, "cancel the root again");
     struct weft_steer_all args = {.kind = WEFT_STEER_REPLAY,
                                   .filter = {.ns = "default",
                                              .flow = many.answer.id,
@@ -251,9 +251,9 @@ CASE(flow_replay_in_portions_without_their_upstream)
                                              .finished_until_us = f->now_us},
                                   .max = PORTION};
     size_t calls = replay_in_portions(f, &args, &sum);
-    is_int(sum.changed, MANY / 2, "those that come after nothing are replayed");
-    ok(calls < 20, "and the cursors come to an end, after %zu calls", calls);
-    is_int(many_in(f, &many, WEFT_STATE_READY), MANY / 2, "they are ready");
+    is_int(sum.changed, MANY / 2, "replay changes the members without upstreams");
+    ok(calls < 20, "the cursors end after %zu calls", calls);
+    is_int(many_in(f, &many, WEFT_STATE_READY), MANY / 2, "the replayed members are ready");
     args.after = "0.9.x";
     is_int(weft_engine_steer_all(f->a, &args, &sum, &f->err), WEFT_INVALID_VALUE,
            "a cursor that is none");
@@ -261,7 +261,7 @@ CASE(flow_replay_in_portions_without_their_upstream)
 
 /* ---- What comes back ------------------------------------------------------------------------- */
 
-CASE(flow_replay_brings_back_what_was_skipped)
+CASE(flow_replay_brings_back_skipped_nodes)
 {
     struct drawn flow;
     draw(&flow, "a; b:a; c:b; d:c; x; y:a,x");
@@ -275,13 +275,14 @@ CASE(flow_replay_brings_back_what_was_skipped)
     is_str(states(f, &flow), "rbbbsb", "all of it waits again");
     is_int(flow_state(f, &flow), WEFT_FLOW_OPEN, "the flow is open");
     end_node(f, &flow, "a", true);
-    is_str(states(f, &flow), "srbbsr", "and goes on");
+    is_str(states(f, &flow), "srbbsr", "the nodes after a go on when a has succeeded");
     end_node(f, &flow, "b", true);
     end_node(f, &flow, "c", true);
     end_node(f, &flow, "d", true);
-    is_int(flow_state(f, &flow), WEFT_FLOW_OPEN, "not before its last member has ended");
+    is_int(flow_state(f, &flow), WEFT_FLOW_OPEN,
+           "the flow stays open until its last member has ended");
     end_node(f, &flow, "y", true);
-    is_str(states(f, &flow), "ssssss", "to the end");
+    is_str(states(f, &flow), "ssssss", "all members have succeeded");
     is_int(flow_state(f, &flow), WEFT_FLOW_SUCCEEDED, "the flow has succeeded now");
 }
 
@@ -292,13 +293,13 @@ CASE(flow_replay_that_fails_again)
     submit_drawn(f, &flow);
     for (int round = 0; round < 3; round++) {
         end_node(f, &flow, "a", false);
-        is_str(states(f, &flow), "fkk", "skipped");
-        is_int(flow_state(f, &flow), WEFT_FLOW_FAILED, "failed");
+        is_str(states(f, &flow), "fkk", "the nodes after the failed a are skipped");
+        is_int(flow_state(f, &flow), WEFT_FLOW_FAILED, "the flow has failed");
         replay(f, &flow, "a");
-        is_str(states(f, &flow), "rbb", "blocked");
+        is_str(states(f, &flow), "rbb", "the replay of a blocks the nodes after it");
     }
     end_node(f, &flow, "a", true);
-    is_str(states(f, &flow), "srb", "until it succeeds");
+    is_str(states(f, &flow), "srb", "b is ready when a succeeds");
 }
 
 CASE(flow_replay_before_the_cascade)
@@ -309,10 +310,10 @@ CASE(flow_replay_before_the_cascade)
     leave_completions(f->a);
     struct weft_claimed lease = claim_node(f, "a");
     (void)fail_as(f, f->a, &lease, &(struct weft_failure){.permanent = true});
-    is_str(states(f, &flow), "fbb", "its completion is in the outbox");
+    is_str(states(f, &flow), "fbb", "the nodes after a wait: its completion is in the outbox");
     replay(f, &flow, "a");
     cascade(f, f->b, &flow);
-    is_str(states(f, &flow), "rbb", "nothing is skipped for an end that is no end any more");
+    is_str(states(f, &flow), "rbb", "the end before the replay skips no node");
 
     lease = claim_node(f, "a");
     (void)complete(f, f->a, &lease, "1");
@@ -323,7 +324,7 @@ CASE(flow_replay_before_the_cascade)
     is_str(states(f, &flow), "frb", "b has begun: the first end was looked at before the replay");
 }
 
-CASE(flow_replay_of_what_fed_a_join_that_fired)
+CASE(flow_replay_of_an_upstream_of_a_fired_join)
 {
     struct drawn flow;
     draw(&flow, "a; b; c:a,b; d:c");
@@ -332,13 +333,13 @@ CASE(flow_replay_of_what_fed_a_join_that_fired)
     end_node(f, &flow, "b", true);
     is_str(states(f, &flow), "ssrb", "c may begin");
     replay(f, &flow, "a");
-    is_str(states(f, &flow), "rsrb", "and may still");
+    is_str(states(f, &flow), "rsrb", "c stays ready when a is replayed");
     struct weft_claimed running = claim_node(f, "c");
     end_node(f, &flow, "a", false);
-    is_str(states(f, &flow), "fsRb", "what it comes to the second time disturbs nobody");
+    is_str(states(f, &flow), "fsRb", "the second end of a leaves the running node alone");
     is_int(complete(f, f->a, &running, "1").err.rc, WEFT_OK, "c has its lease");
     end_node(f, &flow, "d", true);
-    is_str(states(f, &flow), "fsss", "the end");
+    is_str(states(f, &flow), "fsss", "all but a have succeeded");
     is_int(flow_state(f, &flow), WEFT_FLOW_SUCCEEDED, "every sink has succeeded");
 }
 
@@ -348,13 +349,13 @@ CASE(flow_replay_of_a_skipped_member)
     draw(&flow, "a; b:a; c:b; d:b,a");
     submit_drawn(f, &flow);
     end_node(f, &flow, "a", false);
-    is_str(states(f, &flow), "fkkk", "skipped");
+    is_str(states(f, &flow), "fkkk", "all nodes after the failed a are skipped");
     replay_by_force(f, &flow, "b", "'a' is failed");
     is_str(states(f, &flow), "frbk", "b begins all the same; d cannot be had without a");
     cascade(f, f->b, &flow);
-    is_str(states(f, &flow), "frbk", "nobody skips it again");
+    is_str(states(f, &flow), "frbk", "a further cascade leaves d skipped");
     replay(f, &flow, "a");
-    is_str(states(f, &flow), "rrbb", "now d may come");
+    is_str(states(f, &flow), "rrbb", "the replay of a brings d back");
     end_node(f, &flow, "a", true);
     is_str(states(f, &flow), "srbb", "b does not begin twice");
     end_node(f, &flow, "b", true);
@@ -364,7 +365,7 @@ CASE(flow_replay_of_a_skipped_member)
     is_int(flow_state(f, &flow), WEFT_FLOW_SUCCEEDED, "the flow has succeeded");
 }
 
-CASE(flow_replay_of_one_that_was_cancelled_while_it_waited)
+CASE(flow_replay_of_a_member_cancelled_while_blocked)
 {
     struct drawn flow;
     draw(&flow, "a; b:a; c:b");
@@ -374,7 +375,7 @@ CASE(flow_replay_of_one_that_was_cancelled_while_it_waited)
     replay_to(f, &flow, "b", WEFT_STATE_BLOCKED);
     is_str(states(f, &flow), "rbb", "b waits for a, which lives");
     end_node(f, &flow, "a", true);
-    is_str(states(f, &flow), "srb", "and begins after it");
+    is_str(states(f, &flow), "srb", "b becomes ready when a has succeeded");
 }
 
 CASE(flow_replay_in_a_cancelled_flow)
@@ -383,12 +384,12 @@ CASE(flow_replay_in_a_cancelled_flow)
     draw(&flow, "a; b:a");
     submit_drawn(f, &flow);
     cancel_all(f, &flow.answer.id);
-    is_int(flow_state(f, &flow), WEFT_FLOW_CANCELLED, "it is cancelled");
+    is_int(flow_state(f, &flow), WEFT_FLOW_CANCELLED, "the flow is cancelled");
     replay(f, &flow, "a");
-    is_str(states(f, &flow), "rc", "what is replayed runs");
+    is_str(states(f, &flow), "rc", "the replayed node is ready");
     is_int(flow_state(f, &flow), WEFT_FLOW_OPEN, "the flow waits for it");
     end_node(f, &flow, "a", true);
-    is_str(states(f, &flow), "sc", "nothing else begins");
+    is_str(states(f, &flow), "sc", "no other node begins");
     is_int(flow_state(f, &flow), WEFT_FLOW_CANCELLED, "cancelled as before");
 }
 
@@ -427,7 +428,7 @@ CASE(flow_replay_of_many_at_once)
         is_int(answer[i].err.rc, WEFT_OK, "%zu is replayed", i);
     is_str(states(f, &one), "rbb", "two of the one flow, and what comes after");
     is_str(states(f, &two), "rb", "two of the other");
-    is_int(state_of(f, &plain), WEFT_STATE_READY, "and one of none");
+    is_int(state_of(f, &plain), WEFT_STATE_READY, "the execution without a flow is ready");
 }
 
 /* a fails, so d cannot be had and wants b and c gone; c feeds e, so the group of d waits for it. */
@@ -458,7 +459,7 @@ CASE(flow_replay_before_the_siblings_of_a_join_that_comes_back)
     is_str(states(f, &flow), "sssrr", "d may begin");
 }
 
-CASE(flow_replay_that_is_felt_in_two_hops)
+CASE(flow_replay_that_propagates_in_two_hops)
 {
     struct drawn flow;
     leave_group(f, &flow, "a; b; c; x:a; d:b,c,x; e:c");
@@ -468,6 +469,7 @@ CASE(flow_replay_that_is_felt_in_two_hops)
     cascade(f, f->b, &flow);
     is_str(states(f, &flow), "rrrbbb", "b waits until d has heard that x is back");
     end_node(f, &flow, "a", false);
-    is_str(states(f, &flow), "fcrkkb", "and goes when d is out of reach again");
-    is_str(describe(f, id_of(&flow, "b")).reason, "sibling_quorum_impossible", "with the reason");
+    is_str(states(f, &flow), "fcrkkb", "b becomes ready when d is out of reach again");
+    is_str(describe(f, id_of(&flow, "b")).reason, "sibling_quorum_impossible",
+           "b has the reason of the impossible join");
 }

@@ -7,13 +7,7 @@
 
 #include "conformance.h"
 
-static bool on_pg(const struct fixture *f)
-{
-    if (strcmp(f->store, "pg") == 0)
-        return true;
-    tap_skip("SQLite has no weft_submit()");
-    return false;
-}
+static const char no_function[] = "SQLite has no weft_submit()";
 
 /* Runs SQL in a transaction of its own, as an application would. */
 static enum weft_rc application(struct fixture *f, const char *sql, bool commit)
@@ -71,7 +65,7 @@ static size_t take_in(struct fixture *f)
 
 CASE(inbox_on_sqlite)
 {
-    if (strcmp(f->store, "pg") == 0) {
+    if (is_pg(f)) {
         tap_skip("this is about SQLite");
         return;
     }
@@ -81,10 +75,10 @@ CASE(inbox_on_sqlite)
 
 CASE(inbox_follows_the_transaction)
 {
-    if (!on_pg(f))
+    if (!only_on_pg(f, no_function))
         return;
     is_int(application(f, "SELECT weft.weft_submit('lost')", false), WEFT_OK, "rolled back");
-    is_int(take_in(f), 0, "leaves nothing");
+    is_int(take_in(f), 0, "intake finds nothing after a rollback");
     is_int(application(f,
                        "SELECT weft.weft_submit('kept');"
                        "SAVEPOINT s; SELECT weft.weft_submit('undone'); ROLLBACK TO s;"
@@ -93,18 +87,18 @@ CASE(inbox_follows_the_transaction)
            WEFT_OK, "committed");
     is_int(count_rows(f, &(struct weft_filter){0}), 0, "waits for intake");
     struct weft_pass_report report = run_pass(f, f->b, WEFT_SCANNER_INTAKE);
-    is_int(report.handled, 2, "which takes what was committed");
-    is_int(report.failed, 0, "and finds nothing wrong");
+    is_int(report.handled, 2, "intake takes the committed rows");
+    is_int(report.failed, 0, "intake refuses no row");
     is_int(count_rows(f, &(struct weft_filter){.kind = "kept", .state = WEFT_STATE_READY}), 2,
-           "it is ready");
-    is_int(count_rows(f, &(struct weft_filter){0}), 2, "and nothing else is there");
+           "both executions are ready");
+    is_int(count_rows(f, &(struct weft_filter){0}), 2, "no other execution exists");
     is_int(take_in(f), 0, "nothing is taken twice");
     is_int(claim(f, f->a, 10).count, 2, "any process can claim it");
 }
 
 CASE(inbox_every_parameter)
 {
-    if (!on_pg(f))
+    if (!only_on_pg(f, no_function))
         return;
     sql_submit(f, 1,
                "kind => 'mail', payload => '{ \"b\" : 1.0,  \"a\":\"\\u00e9\" }', lane => 'fast', "
@@ -112,11 +106,11 @@ CASE(inbox_every_parameter)
                "deadline_at => to_timestamp(1700000100), capabilities => ARRAY['gpu', 'eu'], "
                "tenant => 'acme', tags => '{\"z\":\"1\",\"a\":\"\\\"q\\\"\"}', "
                "policy => '{\"lease_ms\":5000,\"backoff\":{\"kind\":\"fixed\"}}'");
-    is_int(take_in(f), 1, "taken in");
+    is_int(take_in(f), 1, "intake takes one row");
     struct weft_id id = returned(f, 1);
     struct weft_execution now = describe(f, &id);
-    is_int(now.state, WEFT_STATE_DELAYED, "run_at arrives");
-    is_int(now.run_at_us, START_US + 50250 * WEFT_MS, "to the microsecond");
+    is_int(now.state, WEFT_STATE_DELAYED, "the execution is delayed by run_at");
+    is_int(now.run_at_us, START_US + 50250 * WEFT_MS, "run_at is kept to the microsecond");
     is_int(now.deadline_us, START_US + 100 * WEFT_SECOND, "deadline_at");
     is_str(now.kind, "mail", "kind");
     is_str(now.lane, "fast", "lane");
@@ -137,18 +131,18 @@ CASE(inbox_every_parameter)
                                     .capabilities = tokens,
                                     .capability_count = 2};
     struct weft_claim_result got = claim_with(f, f->b, &args);
-    is_int(got.count, 1, "it can be claimed");
+    is_int(got.count, 1, "a worker with the capabilities gets it");
     static const char payload[] = "{ \"b\" : 1.0,  \"a\":\"\\u00e9\" }";
     ok(got.item[0].payload_size == sizeof(payload) - 1 &&
            memcmp(got.item[0].payload, payload, sizeof(payload) - 1) == 0,
-       "its payload byte for byte");
-    is_str(got.item[0].content_type, "application/json", "as JSON");
+       "the payload is the same byte for byte");
+    is_str(got.item[0].content_type, "application/json", "the content type is JSON");
     is_int(got.item[0].lease_expires_us, f->now_us + 5 * WEFT_SECOND, "under its policy");
 }
 
 CASE(inbox_other_forms)
 {
-    if (!on_pg(f))
+    if (!only_on_pg(f, no_function))
         return;
     sql_submit(
         f, 1, "'job', payload_bytes => '\\x00ff0a00', content_type => 'image/x', delay_ms => 1500");
@@ -160,12 +154,13 @@ CASE(inbox_other_forms)
     struct weft_bytes bytes = {0};
     struct weft_bytes_of of = {.kind = WEFT_BYTES_PAYLOAD, .ns = "default", .id = id};
     is_int(weft_engine_bytes(f->a, &of, f->arena, &bytes, &f->err), WEFT_OK, "bytes are kept");
-    ok(bytes.size == 4 && memcmp(bytes.data, "\x00\xff\n\x00", 4) == 0, "as they are");
-    is_str(bytes.content_type, "image/x", "with their type");
+    ok(bytes.size == 4 && memcmp(bytes.data, "\x00\xff\n\x00", 4) == 0, "the bytes are unchanged");
+    is_str(bytes.content_type, "image/x", "the bytes have their content type");
     is_int(describe(f, &id).run_at_us, f->now_us + 1500 * WEFT_MS, "delay_ms counts from intake");
     id = returned(f, 2);
     is_int(weft_id_partition(&id), weft_id_key_partition("other", "k"), "the namespace counts");
-    is_int(count_rows(f, &(struct weft_filter){.ns = "other"}), 1, "and is where it goes");
+    is_int(count_rows(f, &(struct weft_filter){.ns = "other"}), 1,
+           "the execution is in its namespace");
     of.id = returned(f, 3);
     is_int(weft_engine_bytes(f->a, &of, f->arena, &bytes, &f->err), WEFT_OK, "empty is not none");
     of.id = returned(f, 4);
@@ -213,7 +208,7 @@ static const struct {
 
 CASE(inbox_invalid_rows_fail)
 {
-    if (!on_pg(f))
+    if (!only_on_pg(f, no_function))
         return;
     enum { ROWS = WEFT_LEN(invalid) };
     for (int i = 0; i < ROWS; i++)
@@ -275,7 +270,7 @@ CASE(inbox_large_fields_are_refused)
         {"policy", "'job', policy => '{}'",
          "'job', policy => jsonb_build_object('nope', repeat('x', 262144))", "policy has 262"},
     };
-    if (!on_pg(f))
+    if (!only_on_pg(f, no_function))
         return;
     for (size_t i = 0; i < WEFT_LEN(row); i++) {
         sql_submit(f, (int)i, row[i].most);
@@ -286,7 +281,7 @@ CASE(inbox_large_fields_are_refused)
     }
     struct weft_pass_report report = run_pass(f, f->a, WEFT_SCANNER_INTAKE);
     is_int(report.handled, WEFT_LEN(row), "what is as large as allowed is taken in");
-    is_int(report.failed, 0, "and becomes an execution each");
+    is_int(report.failed, 0, "intake refuses none of the largest rows");
 }
 
 /* ---- Keys
@@ -294,7 +289,7 @@ CASE(inbox_large_fields_are_refused)
 
 CASE(inbox_keys)
 {
-    if (!on_pg(f))
+    if (!only_on_pg(f, no_function))
         return;
     struct weft_id before = submit_ok(f, &(struct weft_spec){.kind = "job", .key = "old"});
     sql_submit(f, 1, "'job', key => 'new'");
@@ -314,25 +309,27 @@ CASE(inbox_keys)
     struct weft_execution end = describe(f, &id[2]);
     weft_id_print(&id[1], text);
     is_int(end.state, WEFT_STATE_SKIPPED, "a repeat is skipped");
-    ok(end.reason && strstr(end.reason, text), "its reason names the first: %s", end.reason);
+    ok(end.reason && strstr(end.reason, text), "the reason of the skip names the first: %s",
+       end.reason);
     end = describe(f, &id[3]);
     is_int(end.state, WEFT_STATE_FAILED, "other work under the same key fails");
-    is_str(end.error_class, "conflict", "as a conflict");
+    is_str(end.error_class, "conflict", "the error class is conflict");
     end = describe(f, &id[4]);
     weft_id_print(&before, text);
     is_int(end.state, WEFT_STATE_SKIPPED, "a key that the library took counts");
-    ok(end.reason && strstr(end.reason, text), "its reason names that one");
+    ok(end.reason && strstr(end.reason, text),
+       "the reason of the skip names the execution of the library");
     struct weft_execution elsewhere;
     is_int(weft_engine_describe(f->a, "elsewhere", &id[5], 1, f->arena, &elsewhere, &f->err),
            WEFT_OK, "another namespace");
-    is_int(elsewhere.state, WEFT_STATE_READY, "has keys of its own");
+    is_int(elsewhere.state, WEFT_STATE_READY, "the key is free in another namespace");
     struct weft_submitted again = submit(f, f->a, &(struct weft_spec){.kind = "job", .key = "new"});
     ok(again.duplicate && same_id(&again.id, &id[1]), "the library sees the keys of the inbox");
 }
 
 CASE(inbox_same_key_in_one_pass)
 {
-    if (!on_pg(f))
+    if (!only_on_pg(f, no_function))
         return;
     is_int(application(f, "SELECT weft.weft_submit('job', key => 'k') FROM generate_series(1, 5)",
                        true),
@@ -351,20 +348,20 @@ CASE(inbox_same_key_in_one_pass)
 
 CASE(inbox_many)
 {
-    if (!on_pg(f))
+    if (!only_on_pg(f, no_function))
         return;
     is_int(application(f, "SELECT weft.weft_submit('job') FROM generate_series(1, 2500)", true),
            WEFT_OK, "2,500 in one transaction");
     struct weft_pass_report first = run_pass(f, f->a, WEFT_SCANNER_INTAKE);
     is_int(first.handled, 1000, "a pass takes 1,000");
-    ok(first.more, "and says that there is more");
+    ok(first.more, "a full pass reports more");
     is_int(take_in(f), 1500, "the others follow");
     is_int(count_rows(f, &(struct weft_filter){.state = WEFT_STATE_READY}), 2500, "all are there");
 }
 
 CASE(inbox_large_payloads)
 {
-    if (!on_pg(f))
+    if (!only_on_pg(f, no_function))
         return;
     is_int(application(f,
                        "SELECT weft.weft_submit('job', payload_bytes => "
@@ -404,7 +401,7 @@ CASE(inbox_two_at_once)
         {"before the rows are taken", WEFT_FAULT_BEFORE_RUN},
         {"while they are being taken", WEFT_FAULT_AFTER_RUN},
     };
-    if (!on_pg(f))
+    if (!only_on_pg(f, no_function))
         return;
     size_t expected = 0;
     for (size_t i = 0; i < WEFT_LEN(row); i++) {
@@ -433,7 +430,7 @@ CASE(inbox_two_at_once)
 /* A row under the id of an execution cannot become one: it is noted and removed, and met once. */
 CASE(inbox_existing_id)
 {
-    if (!on_pg(f))
+    if (!only_on_pg(f, no_function))
         return;
     struct weft_id living = submit_job(f);
     struct weft_claimed ended = bring(f, WEFT_STATE_SUCCEEDED, NULL);
@@ -451,9 +448,9 @@ CASE(inbox_existing_id)
     struct weft_pass_report report = run_pass(f, f->a, WEFT_SCANNER_INTAKE);
     is_int(report.handled, 3, "all are taken out");
     is_int(report.failed, 2, "two are refused");
-    is_int(take_in(f), 0, "and not met again");
+    is_int(take_in(f), 0, "refused rows are not read again");
     is_int(state_of(f, &living), WEFT_STATE_READY, "the living one is as it was");
-    is_int(state_of(f, &ended.id), WEFT_STATE_SUCCEEDED, "and so is the ended one");
+    is_int(state_of(f, &ended.id), WEFT_STATE_SUCCEEDED, "the ended execution stays succeeded");
     is_int(count_rows(f, &(struct weft_filter){.kind = "good"}), 1, "the good one is there");
     (void)application(f,
                       "DO $$ BEGIN RAISE EXCEPTION '%', (SELECT count(*) FROM weft.inbox_refused); "
@@ -465,7 +462,7 @@ CASE(inbox_existing_id)
 /* Fields that no submission may have that long are not even read. */
 CASE(inbox_oversize_fields)
 {
-    if (!on_pg(f))
+    if (!only_on_pg(f, no_function))
         return;
     static const char *const field[] = {"namespace", "lane", "kind", "content_type", "capabilities",
                                         "tenant",    "tags", "key",  "policy"};
@@ -484,7 +481,7 @@ CASE(inbox_oversize_fields)
                WEFT_OK, "20 MB of %s", field[i]);
     struct weft_pass_report report = run_pass(f, f->a, WEFT_SCANNER_INTAKE);
     is_int(report.handled, WEFT_LEN(field), "all are taken");
-    is_int(report.failed, WEFT_LEN(field), "and fail");
+    is_int(report.failed, WEFT_LEN(field), "all of them are refused");
     is_int(take_in(f), 0, "nothing comes back");
 }
 
@@ -507,7 +504,7 @@ static struct weft_pass_report look_in(struct fixture *f, uint32_t batch)
 CASE(inbox_turns_of_namespaces)
 {
     enum { BATCH = 10 };
-    if (!on_pg(f))
+    if (!only_on_pg(f, no_function))
         return;
     for (int round = 1; round <= 2; round++) { /* the first round leaves nothing behind */
         is_int(application(f,
@@ -519,10 +516,11 @@ CASE(inbox_turns_of_namespaces)
                "one of another");
         size_t many = taken_of(f, "many");
         is_int(look_in(f, BATCH).handled, BATCH, "the first pass is full");
-        is_int(taken_of(f, "many") - many, BATCH, "it goes by age");
+        is_int(taken_of(f, "many") - many, BATCH, "the first pass takes the oldest rows");
         struct weft_pass_report second = look_in(f, BATCH);
         is_int(taken_of(f, "few"), round, "the second one has the row of the other");
-        ok(second.handled > 1 && second.more, "and others of the first");
+        ok(second.handled > 1 && second.more,
+           "the second pass also takes rows of the first namespace");
         is_int(BATCH + second.handled + take_in(f), 101, "all are taken, each once");
     }
 }
@@ -530,7 +528,7 @@ CASE(inbox_turns_of_namespaces)
 /* Payloads fill a pass before its batch is full: here 8 of 1 MB, of five namespaces in turns. */
 CASE(inbox_turns_of_large_payloads)
 {
-    if (!on_pg(f))
+    if (!only_on_pg(f, no_function))
         return;
     is_int(application(f,
                        "SELECT weft.weft_submit('job', namespace => 'n' || i % 5, payload_bytes => "
@@ -545,7 +543,8 @@ CASE(inbox_turns_of_large_payloads)
     ok(second.handled <= 9, "8 MiB at most: %d", (int)second.handled);
     is_int(taken_of(f, "z"), 1, "the second one has the row of the other");
     for (int i = 1; i < 5; i++)
-        ok(taken_of(f, weft_arena_printf(f->arena, "n%d", i)) > 0, "and some of n%d", i);
+        ok(taken_of(f, weft_arena_printf(f->arena, "n%d", i)) > 0,
+           "the second pass takes some of n%d", i);
     (void)take_in(f);
     is_int(count_rows(f, &(struct weft_filter){.ns = "n4"}), 8, "the others follow");
 }
@@ -554,7 +553,7 @@ CASE(inbox_turns_of_large_payloads)
 CASE(inbox_turns_of_many_namespaces)
 {
     enum { NAMES = 25, BATCH = 10 };
-    if (!on_pg(f))
+    if (!only_on_pg(f, no_function))
         return;
     is_int(application(f,
                        "SELECT weft.weft_submit('job', namespace => 'a') FROM "

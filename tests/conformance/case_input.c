@@ -186,7 +186,7 @@ CASE(input_specs)
     is_int(accepted, ROWS + 1, "neighbours of bad ones are accepted");
     for (size_t i = 0; i < ROWS; i++)
         expect_err(&answer[2 * i + 1].err, bad_spec[i].rc, bad_spec[i].field, bad_spec[i].name);
-    is_int(count_rows(f, &(struct weft_filter){0}), ROWS + 1, "and they alone were written");
+    is_int(count_rows(f, &(struct weft_filter){0}), ROWS + 1, "only the good ones were written");
 }
 
 /* The other side of each fence: what is just allowed is accepted. */
@@ -225,7 +225,8 @@ CASE(input_specs_at_the_limit)
     for (size_t i = 0; i < WEFT_LEN(row); i++)
         ok(answer[i].err.rc == WEFT_OK, "row %zu at the limit is accepted: %s", i,
            answer[i].err.rc ? answer[i].err.text : "yes");
-    is_int(count_rows(f, &(struct weft_filter){0}), WEFT_LEN(row) - 1, "and written");
+    is_int(count_rows(f, &(struct weft_filter){0}), WEFT_LEN(row) - 1,
+           "all rows but the keyed duplicate are written");
 }
 
 /* ---- Claiming

@@ -235,5 +235,5 @@ CASE(input_steer)
     }
     struct weft_execution now = describe(f, &id);
     ok(now.state == WEFT_STATE_READY && now.priority == 0 && now.deadline_us == 0,
-       "it is as it was");
+       "refused calls leave the execution as it was");
 }

@@ -13,15 +13,6 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-static uint64_t counter(const struct weft_pass_report *report, const char *name)
-{
-    for (size_t i = 0; i < report->counter_count; i++)
-        if (strcmp(report->counter[i].name, name) == 0)
-            return report->counter[i].value;
-    ok(false, "there is a counter %s", name);
-    return 0;
-}
-
 static struct weft_pass_report check_with(struct fixture *f, const struct weft_pass_config *config)
 {
     struct weft_pass_report report = {0};
@@ -34,13 +25,9 @@ static struct weft_pass_report check_with(struct fixture *f, const struct weft_p
 /* What a pass counted of problems, as one number: 1 neither, 10 both, 100 epochs, 1000 orphans. */
 static int64_t problems(const struct weft_pass_report *report)
 {
-    return (int64_t)(counter(report, "in_neither") + 10 * counter(report, "in_both") +
-                     100 * counter(report, "epoch_disorder") + 1000 * counter(report, "orphans"));
-}
-
-static bool on_pg(const struct fixture *f)
-{
-    return strcmp(f->store, "pg") == 0;
+    return (int64_t)(counter_of(report, "in_neither") + 10 * counter_of(report, "in_both") +
+                     100 * counter_of(report, "epoch_disorder") +
+                     1000 * counter_of(report, "orphans"));
 }
 
 /* An id as SQL says it. */
@@ -53,7 +40,7 @@ static const char *quoted(struct fixture *f, const struct weft_id *id)
         if (*at != '-')
             hex[size++] = *at;
     hex[size] = '\0';
-    return weft_arena_printf(f->arena, "%s'%s'", on_pg(f) ? "" : "X", hex);
+    return weft_arena_printf(f->arena, "%s'%s'", is_pg(f) ? "" : "X", hex);
 }
 
 /* Runs SQL in which @ stands for the schema and # for the id. */
@@ -64,7 +51,7 @@ static void damage(struct fixture *f, const char *sql, const struct weft_id *id)
         const char one[] = {*sql, '\0'};
         const char *part = one;
         if (*sql == '@')
-            part = on_pg(f) ? "weft." : "";
+            part = is_pg(f) ? "weft." : "";
         else if (*sql == '#')
             part = quoted(f, id);
         text = weft_arena_printf(f->arena, "%s%s", text, part);
@@ -75,7 +62,7 @@ static void damage(struct fixture *f, const char *sql, const struct weft_id *id)
 /* The same for a row of live or outcome, which SQLite keys by number. */
 static void damage_row(struct fixture *f, const char *before, const struct weft_id *id)
 {
-    const char *row = on_pg(f) ? "id = #" : "num = (SELECT num FROM execution WHERE id = #)";
+    const char *row = is_pg(f) ? "id = #" : "num = (SELECT num FROM execution WHERE id = #)";
     damage(f, weft_arena_printf(f->arena, "%s%s", before, row), id);
 }
 
@@ -144,11 +131,11 @@ static struct weft_pass_report check_told(struct fixture *f, size_t errors, size
     bool good = ok(occurrences(text, "level=error") == errors, "%zu errors are logged", errors);
     good &= ok(occurrences(text, "level=warn") == warnings, "%zu warnings are logged", warnings);
     if (errors)
-        good &= ok(strstr(text, "weft doctor") != NULL, "with what to do about it");
+        good &= ok(strstr(text, "weft doctor") != NULL, "the log says to run weft doctor");
     if (id) {
         char word[WEFT_ID_TEXT];
         weft_id_print(id, word);
-        good &= ok(strstr(text, word) != NULL, "with the id");
+        good &= ok(strstr(text, word) != NULL, "the log has the id");
     }
     if (!good)
         printf("# %s\n", text);
@@ -161,7 +148,7 @@ CASE(invariant_of_an_empty_store)
 {
     struct weft_pass_report report = check_told(f, 0, 0, NULL);
     ok(report.handled == 0 && !report.more && report.next_due_us == WEFT_NEVER, "nothing to do");
-    ok(counter(&report, "sampled") == 0 && problems(&report) == 0, "nothing to see");
+    ok(counter_of(&report, "sampled") == 0 && problems(&report) == 0, "nothing to see");
     is_int(report.counter_count, 6, "all counters are there");
 }
 
@@ -189,15 +176,15 @@ CASE(invariant_of_a_sound_store)
     make_history(f);
     for (int i = 0; i < 5; i++) {
         struct weft_pass_report report = check_told(f, 0, 0, NULL);
-        is_int(counter(&report, "sampled"), 8, "all of them, from wherever it begins");
+        is_int(counter_of(&report, "sampled"), 8, "all of them, from wherever it begins");
         is_int(problems(&report), 0, "nothing is wrong");
     }
     struct weft_pass_report report = check_with(f, &(struct weft_pass_config){.batch = 3});
-    ok(counter(&report, "sampled") == 3 && !report.more, "no more than a batch");
+    ok(counter_of(&report, "sampled") == 3 && !report.more, "no more than a batch");
     is_int(weft_engine_pass(f->a, WEFT_SCANNER_INVARIANT_CHECK,
                             &(struct weft_pass_config){.batch = WEFT_BATCH_MAX + 1}, &report,
                             &f->err),
-           WEFT_INVALID_VALUE, "nor more than the largest");
+           WEFT_INVALID_VALUE, "a batch above the largest is refused");
 }
 
 CASE(invariant_every_other_pass_goes_on)
@@ -210,7 +197,7 @@ CASE(invariant_every_other_pass_goes_on)
     uint64_t found = 0;
     for (int i = 0; i < ROUNDS; i++) {
         struct weft_pass_report report = check_with(f, &(struct weft_pass_config){.batch = BATCH});
-        found += counter(&report, "in_neither");
+        found += counter_of(&report, "in_neither");
     }
     ok(found > 0, "a walk of so many passes meets every execution");
     wipe(f, broken);
@@ -225,7 +212,8 @@ CASE(invariant_in_neither)
     damage_row(f, "DELETE FROM @live WHERE ", &id);
     for (int i = 0; i < 2; i++) {
         struct weft_pass_report report = check_told(f, 1, 0, &id);
-        ok(problems(&report) == 1 && counter(&report, "repaired") == 0, "it is told, each time");
+        ok(problems(&report) == 1 && counter_of(&report, "repaired") == 0,
+           "each pass reports the damage and repairs nothing");
         is_int(report.handled, 0, "nothing is changed");
     }
     wipe(f, &id);
@@ -235,7 +223,7 @@ CASE(invariant_in_both)
 {
     struct weft_id id = submit_job(f);
     damage_row(f,
-               on_pg(f) ? "INSERT INTO @outcome (id, finished, ord, queue, policy, epoch, attempt, "
+               is_pg(f) ? "INSERT INTO @outcome (id, finished, ord, queue, policy, epoch, attempt, "
                           "forgiven, lost, replays, priority, state, ended, held) SELECT id, 1, "
                           "ord, queue, policy, epoch, attempt, forgiven, lost, replays, priority, "
                           "7, 1, false FROM @live WHERE "
@@ -245,7 +233,7 @@ CASE(invariant_in_both)
                           "priority, 7, 1, false FROM @live WHERE ",
                &id);
     struct weft_pass_report report = check_told(f, 1, 0, &id);
-    ok(problems(&report) == 10 && report.handled == 0, "it is told and left as it is");
+    ok(problems(&report) == 10 && report.handled == 0, "the pass reports the damage and leaves it");
     wipe(f, &id);
 }
 
@@ -279,7 +267,7 @@ CASE(invariant_rows_without_their_execution)
     struct weft_claimed living = bring(f, WEFT_STATE_RUNNING, NULL);
     struct weft_claimed over = bring(f, WEFT_STATE_SUCCEEDED, NULL);
     damage(f, add_attempt_9, &living.id);
-    if (!on_pg(f)) {
+    if (!is_pg(f)) {
         /* The number is the only way to such rows: remember it by moving it out of the way. */
         damage(f,
                "UPDATE live SET num = 900001 WHERE num IN (SELECT num FROM execution WHERE id = #)",
@@ -291,11 +279,12 @@ CASE(invariant_rows_without_their_execution)
     }
     damage(f, "DELETE FROM @execution WHERE id = #", &living.id);
     damage(f, "DELETE FROM @execution WHERE id = #", &over.id);
-    struct weft_pass_report report = check_told(f, 1, on_pg(f) ? 0 : 1, on_pg(f) ? &over.id : NULL);
+    struct weft_pass_report report = check_told(f, 1, is_pg(f) ? 0 : 1, is_pg(f) ? &over.id : NULL);
     is_int(problems(&report), 3000, "a living row, an outcome, and an attempt of the first");
-    /* PostgreSQL sees that the attempt still has somebody; SQLite cannot. */
-    is_int(counter(&report, "repaired"), on_pg(f) ? 0 : 1, "what has a living row is left alone");
-    if (on_pg(f)) {
+    /* PostgreSQL sees that the attempt still has its execution; SQLite cannot. */
+    is_int(counter_of(&report, "repaired"), is_pg(f) ? 0 : 1,
+           "what has a living row is left alone");
+    if (is_pg(f)) {
         wipe(f, &living.id);
         wipe(f, &over.id);
     } else {
@@ -315,21 +304,22 @@ CASE(invariant_orphans_are_removed)
         damage(f, sql[i], &id);
         is_int(weft_engine_check(f->a, &f->err), WEFT_CORRUPT, "orphan %zu is there", i);
         struct weft_pass_report report = check_told(f, 0, 1, &id);
-        ok(problems(&report) == 1000 && counter(&report, "repaired") == 1 && report.handled == 1,
+        ok(problems(&report) == 1000 && counter_of(&report, "repaired") == 1 && report.handled == 1,
            "orphan %zu is found and removed", i);
-        is_int(weft_engine_check(f->a, &f->err), WEFT_OK, "and gone");
+        is_int(weft_engine_check(f->a, &f->err), WEFT_OK,
+               "the check passes when the orphan is removed");
         report = check_told(f, 0, 0, NULL);
-        is_int(problems(&report), 0, "once is enough");
+        is_int(problems(&report), 0, "a further pass finds no problem");
     }
     is_int(attempts(f, &kept.id).count, 1, "the attempts of others stay");
     struct weft_submitted again =
         submit(f, f->a, &(struct weft_spec){.kind = "job", .lane = kept.lane, .key = "kept"});
-    ok(again.duplicate && same_id(&again.id, &kept.id), "and so do their keys");
+    ok(again.duplicate && same_id(&again.id, &kept.id), "the keys of other executions stay");
     ok(!submit(f, f->a, &(struct weft_spec){.kind = "job", .key = "lost"}).duplicate,
        "a key that was lost can be taken again");
 }
 
-CASE(invariant_tells_no_more_than_five)
+CASE(invariant_logs_five_orphans_at_most)
 {
     struct weft_id id;
     for (int i = 0; i < 12; i++) {
@@ -341,20 +331,20 @@ CASE(invariant_tells_no_more_than_five)
     FILE *file = begin_log();
     struct weft_pass_report report = check_with(f, NULL);
     const char *text = end_log(f, file);
-    is_int(counter(&report, "repaired"), 24, "all are removed");
+    is_int(counter_of(&report, "repaired"), 24, "all are removed");
     is_int((int64_t)occurrences(text, "\n"), 1, "one line");
-    is_int((int64_t)occurrences(text, "without execution"), 5, "with five of them");
-    ok(strstr(text, "count=24") != NULL, "and how many there were");
+    is_int((int64_t)occurrences(text, "without execution"), 5, "the log line names five orphans");
+    ok(strstr(text, "count=24") != NULL, "the log line gives the number of orphans");
 }
 
-/* A key that points at an execution which has another: nobody can tell which of the two is right.
+/* A key that points at an execution which has another: it is unknown which of the two is right.
  */
 CASE(invariant_a_key_of_another_is_left)
 {
     struct weft_id id = submit_ok(f, &(struct weft_spec){.kind = "job", .key = "mine"});
     damage(f, add_key, &id);
     struct weft_pass_report report = check_told(f, 1, 0, &id);
-    ok(problems(&report) == 1000 && counter(&report, "repaired") == 0, "told, not removed");
+    ok(problems(&report) == 1000 && counter_of(&report, "repaired") == 0, "told, not removed");
     wipe(f, &id);
 }
 
@@ -371,11 +361,11 @@ CASE(invariant_filters)
     damage(f, add_progress, &orphan);
 
     struct weft_pass_report report = check_with(f, &(struct weft_pass_config){.ns = "nowhere"});
-    ok(counter(&report, "sampled") == 0 && problems(&report) == 0, "nothing is nowhere");
+    ok(counter_of(&report, "sampled") == 0 && problems(&report) == 0, "nothing is nowhere");
     report = check_with(f, &(struct weft_pass_config){.ns = "default"});
-    ok(counter(&report, "sampled") == 1 && problems(&report) == 0, "what is sound alone");
+    ok(counter_of(&report, "sampled") == 1 && problems(&report) == 0, "what is sound alone");
     report = check_with(f, &(struct weft_pass_config){.ns = "theirs"});
-    ok(counter(&report, "sampled") == 1 && problems(&report) == 1, "what is broken alone");
+    ok(counter_of(&report, "sampled") == 1 && problems(&report) == 1, "what is broken alone");
     /* A range that cannot be taken for "all". */
     uint8_t first = part < 128 ? 128 : 1, last = part < 128 ? 255 : 127;
     report =
@@ -384,7 +374,7 @@ CASE(invariant_filters)
     report =
         check_with(f, &(struct weft_pass_config){.partition_first = (uint8_t)(part ? part : 0),
                                                  .partition_last = (uint8_t)(part ? part : 1)});
-    ok(problems(&report) == 1001 && counter(&report, "repaired") == 1, "this one");
+    ok(problems(&report) == 1001 && counter_of(&report, "repaired") == 1, "this one");
     wipe(f, &there);
     is_int(state_of(f, &here), WEFT_STATE_READY, "the sound one is as it was");
 }
@@ -461,7 +451,7 @@ static void *work(void *context)
     return NULL;
 }
 
-CASE(invariant_tells_nothing_of_work_at_full_speed)
+CASE(invariant_finds_nothing_beside_busy_workers)
 {
     static const char *const lane[CREWS] = {"one", "two", "three", "four"};
     FILE *file = begin_log();
@@ -471,7 +461,7 @@ CASE(invariant_tells_nothing_of_work_at_full_speed)
     atomic_store(&crews.working, CREWS);
     for (int i = 0; i < CREWS; i++) {
         crews.crew[i] = (struct crew){
-            .engine = i % 2 ? f->a : f->b, .lane = lane[i], .rounds = on_pg(f) ? 60 : 30};
+            .engine = i % 2 ? f->a : f->b, .lane = lane[i], .rounds = is_pg(f) ? 60 : 30};
         if (pthread_create(&crews.crew[i].thread, NULL, work, &crews.crew[i])) {
             printf("Bail out! no thread\n");
             exit(1);
@@ -491,7 +481,7 @@ CASE(invariant_tells_nothing_of_work_at_full_speed)
     const char *text = end_log(f, file);
     printf("# %d passes, %llu looked at\n", passes, (unsigned long long)sampled);
     ok(failed == 0 && passes > 1 && sampled > 0, "passes ran beside it");
-    ok(wrong == 0 && text[0] == '\0', "and found nothing");
+    ok(wrong == 0 && text[0] == '\0', "passes beside the writers find no problem");
     if (text[0])
         printf("# %s\n", text);
 }

@@ -31,7 +31,7 @@ CASE(key_repeat)
     answer = submit(f, f->b, &keyed);
     expect_duplicate(&answer, &first.id, WEFT_STATE_SUCCEEDED, "after it ended");
     is_int(count_rows(f, &(struct weft_filter){0}), 1, "there is one execution");
-    is_int(claim(f, f->a, 10).count, 0, "and nothing to do");
+    is_int(claim(f, f->a, 10).count, 0, "a duplicate of an ended execution gives no work");
 }
 
 /* What says how to run it is not what it is: a repeat may differ there and the first one stands. */
@@ -87,7 +87,8 @@ CASE(key_namespaces_are_independent)
     spec.payload_size = 1;
     struct weft_submitted there = submit(f, f->a, &spec);
     is_int(there.err.rc, WEFT_OK, "the same key with other work in another namespace is accepted");
-    ok(!there.duplicate && !same_id(&here.id, &there.id), "as another execution");
+    ok(!there.duplicate && !same_id(&here.id, &there.id),
+       "the other namespace gets an execution of its own");
     struct weft_submitted again = submit(f, f->b, &spec);
     expect_duplicate(&again, &there.id, WEFT_STATE_READY, "a repeat there");
 }
@@ -187,8 +188,9 @@ CASE(key_mixed_bulk)
         distinct += known[i];
     is_int(refused, 0, "all are accepted");
     is_int(wrong, 0, "each key belongs to the first of the call that has it");
-    is_int(duplicates, MANY / 2 - distinct, "and the others are duplicates");
-    is_int(count_rows(f, &(struct weft_filter){0}), MANY / 2 + distinct, "as many rows as that");
+    is_int(duplicates, MANY / 2 - distinct, "every later submission of a key is a duplicate");
+    is_int(count_rows(f, &(struct weft_filter){0}), MANY / 2 + distinct,
+           "there are as many rows as distinct submissions");
 }
 
 /* Collations must not fold keys together, and any printable text is a key. */

@@ -28,12 +28,13 @@ CASE(lane_settings_are_replaced)
     struct weft_lanes lanes = {0};
     struct weft_err err;
     is_int(weft_engine_lanes(f->b, "default", f->arena, &lanes, &err), WEFT_OK, "lanes are listed");
-    is_int(lanes.count, 2, "both");
-    is_str(lanes.item[0].name, "a", "by name");
-    ok(lanes.item[0].paused && lanes.item[0].max_running == 0, "as they were put");
-    is_int(lanes.item[0].weight_count, 2, "with their weights");
+    is_int(lanes.count, 2, "both lanes are listed");
+    is_str(lanes.item[0].name, "a", "lanes are listed by name");
+    ok(lanes.item[0].paused && lanes.item[0].max_running == 0,
+       "the lane has the settings that were put");
+    is_int(lanes.item[0].weight_count, 2, "the lane has its weights");
     is_str(lanes.item[0].weights[1].tenant, "b:c/d", "tenants");
-    is_int(lanes.item[0].weights[1].weight, 1000, "and numbers");
+    is_int(lanes.item[0].weights[1].weight, 1000, "the weight of the second tenant is listed");
     ok(!lanes.item[1].paused && lanes.item[1].max_running == INT32_MAX, "the other too");
     put_lane(f, f->b, &(struct weft_lane){.name = "a", .max_running = 3});
     is_int(weft_engine_lanes(f->a, "default", f->arena, &lanes, &err), WEFT_OK, "listed again");
@@ -41,7 +42,7 @@ CASE(lane_settings_are_replaced)
            lanes.item[0].weight_count == 0,
        "a put replaces everything");
     is_int(weft_engine_lanes(f->a, "other", f->arena, &lanes, &err), WEFT_OK, "another namespace");
-    is_int(lanes.count, 0, "has none of them");
+    is_int(lanes.count, 0, "another namespace has no lanes");
 }
 
 CASE(lane_settings_refused)
@@ -84,14 +85,16 @@ CASE(lane_pause)
     (void)submit_job(f);
     put_lane(f, f->b, &(struct weft_lane){.name = "default", .paused = true});
     is_int(claim(f, f->b, 10).count, 0, "a paused lane gives nothing here");
-    is_int(claim(f, f->a, 10).count, 0, "nor in the other process");
+    is_int(claim(f, f->a, 10).count, 0,
+           "a claim of the other process on a paused lane gives nothing");
     (void)submit_job(f);
-    is_int(claim(f, f->a, 10).count, 0, "nor of what comes later");
-    is_int(count_rows(f, &(struct weft_filter){.state = WEFT_STATE_READY}), 2, "which stays ready");
+    is_int(claim(f, f->a, 10).count, 0, "work submitted during the pause is not claimed");
+    is_int(count_rows(f, &(struct weft_filter){.state = WEFT_STATE_READY}), 2,
+           "work of the paused lane stays ready");
     struct weft_claimed lease = {.id = id, .epoch = 1};
     is_int(complete(f, f->a, &lease, NULL).err.rc, WEFT_OK, "what runs may finish");
     put_lane(f, f->b, &(struct weft_lane){.name = "default"});
-    is_int(claim(f, f->a, 10).count, 2, "and it goes on when the pause is over");
+    is_int(claim(f, f->a, 10).count, 2, "both are claimed when the pause is over");
 }
 
 CASE(lane_pause_concerns_one_lane)
@@ -105,7 +108,7 @@ CASE(lane_pause_concerns_one_lane)
     struct weft_claim_result got = claim_with(f, f->a, &args);
     ok(got.count == 1 && strcmp(got.item[0].lane, "fast") == 0, "another lane is not concerned");
     is_int(claim_with(f, f->a, &(struct weft_claim){.worker = "w", .ns = "other"}).count, 1,
-           "nor the lane of that name in another namespace");
+           "a lane of the same name in another namespace is not paused");
 }
 
 /* ---- Limits
@@ -117,8 +120,8 @@ CASE(lane_limit_over_processes)
     (void)submit_copies(f, &(struct weft_spec){.kind = "job"}, 10);
     is_int(claim(f, f->a, 2).count, 2, "two of three");
     is_int(claim(f, f->b, 5).count, 1, "one more for the other process");
-    is_int(claim(f, f->a, 5).count, 0, "and no more");
-    is_int(claim(f, f->b, 1).count, 0, "for anybody");
+    is_int(claim(f, f->a, 5).count, 0, "a claim on a full lane gives nothing");
+    is_int(claim(f, f->b, 1).count, 0, "the other process gets nothing from the full lane");
     is_int(running(f), 3, "three run");
 }
 
@@ -209,7 +212,7 @@ CASE(lane_limit_of_the_other_process)
     limit(f, f->b, 5);
     ok(claim(f, f->a, 10).count <= 2, "a raised one is never exceeded");
     limit(f, f->b, 4);
-    ok(claim(f, f->a, 10).count == 0 || running(f) <= 4, "nor a lowered one");
+    ok(claim(f, f->a, 10).count == 0 || running(f) <= 4, "a lowered limit is not exceeded");
 }
 
 CASE(lane_limit_beside_a_free_lane)
@@ -224,8 +227,8 @@ CASE(lane_limit_beside_a_free_lane)
     for (size_t i = 0; i < got.count; i++)
         limited += strcmp(got.item[i].lane, "default") == 0;
     is_int(limited, 2, "the limit of one lane");
-    is_int(got.count, 8, "does not touch the other");
-    is_int(claim_with(f, f->b, &args).count, 0, "then nothing is left to give");
+    is_int(got.count, 8, "the other lane is not limited");
+    is_int(claim_with(f, f->b, &args).count, 0, "nothing is left to claim");
 }
 
 /* Many queues and several claims of one call all count against the same limit. */
@@ -240,8 +243,9 @@ CASE(lane_limit_over_queues_and_claims)
     const struct weft_claim args[] = {{.worker = "w0", .max = 4}, {.worker = "w1", .max = 4}};
     struct weft_claim_result got = claim_several(f, f->b, args, 2);
     is_int(got.count, 5, "two claims share what the limit allows");
-    is_int(running(f), 5, "and no more than that runs");
-    is_int(claim_several(f, f->a, args, 2).count, 0, "nor does the other process get any");
+    is_int(running(f), 5, "as many run as the limit allows");
+    is_int(claim_several(f, f->a, args, 2).count, 0,
+           "the other process gets none from the full lane");
 }
 
 CASE(lane_limit_is_counted_by_namespace)
@@ -281,7 +285,7 @@ CASE(lane_list_names_all)
     (void)submit_ok(f, &(struct weft_spec){.kind = "job", .lane = "else", .ns = "other"});
     limit(f, f->a, 2);
     struct weft_lanes lanes = lanes_of(f, f->b, "default");
-    is_int(lanes.count, 2, "those of the namespace");
+    is_int(lanes.count, 2, "the lanes of the namespace are listed");
     ok(lanes.count == 2 && strcmp(lanes.item[0].name, "default") == 0 &&
            lanes.item[0].max_running == 2,
        "one with its settings");
@@ -294,7 +298,7 @@ CASE(lane_list_names_all)
 CASE(lane_in_use)
 {
     is_int(get_lane(f, "nope"), WEFT_NOT_FOUND, "a lane that nothing was ever called is not found");
-    ok(f->err.hint != NULL, "with a hint");
+    ok(f->err.hint != NULL, "the error has a hint");
     is_int(get_lane(f, "two words"), WEFT_INVALID_VALUE, "what can be no lane is invalid");
     (void)submit_ok(f, &(struct weft_spec){.kind = "job", .lane = "later", .delay_ms = 1000});
     is_int(get_lane(f, "later"), WEFT_OK, "delayed work uses its lane");
@@ -302,7 +306,7 @@ CASE(lane_in_use)
     is_int(get_lane(f, "typo"), WEFT_OK, "ready work uses its lane");
     (void)steer(f, WEFT_STEER_CANCEL, &(struct weft_steer){.id = id});
     is_int(get_lane(f, "typo"), WEFT_NOT_FOUND, "a cancelled execution uses none");
-    is_int(lanes_of(f, f->a, "default").count, 1, "nor is the lane listed");
+    is_int(lanes_of(f, f->a, "default").count, 1, "a lane without work is not listed");
 
     (void)submit_job(f);
     struct weft_claimed lease = claim_one(f, f->a);
@@ -329,8 +333,8 @@ CASE(lane_remove)
     is_int(remove_lane(f, "default", &was), WEFT_NOT_FOUND, "a lane that was never named");
     put_lane(f, f->a, &set);
     (void)submit_job(f);
-    is_int(claim(f, f->a, 1).count, 0, "it is paused");
-    is_int(remove_lane(f, "default", &was), WEFT_OK, "its settings are removed");
+    is_int(claim(f, f->a, 1).count, 0, "a claim on the paused lane gives nothing");
+    is_int(remove_lane(f, "default", &was), WEFT_OK, "the settings of the lane are removed");
     ok(was.paused && was.max_running == 4 && was.retention_ms == 5000 && was.weight_count == 1 &&
            was.weights[0].weight == 3 && strcmp(was.name, "default") == 0,
        "the answer tells what they were");
@@ -338,12 +342,12 @@ CASE(lane_remove)
     struct weft_lanes lanes = lanes_of(f, f->a, "default");
     ok(lanes.count == 1 && !lanes.item[0].paused && lanes.item[0].max_running == 0 &&
            lanes.item[0].retention_ms == 0 && lanes.item[0].weight_count == 0,
-       "its work keeps it listed, with the defaults");
-    is_int(claim(f, f->b, 1).count, 1, "it can be claimed from");
+       "a lane with work is listed with the defaults");
+    is_int(claim(f, f->b, 1).count, 1, "work of the lane can be claimed");
     put_lane(f, f->a, &(struct weft_lane){.name = "idle"});
     is_int(get_lane(f, "idle"), WEFT_OK, "a lane with settings and no work");
-    is_int(remove_lane(f, "idle", &was), WEFT_OK, "is removed");
-    is_int(get_lane(f, "idle"), WEFT_NOT_FOUND, "and then not there");
+    is_int(remove_lane(f, "idle", &was), WEFT_OK, "a lane without work is removed");
+    is_int(get_lane(f, "idle"), WEFT_NOT_FOUND, "a removed lane is not found");
 }
 
 /* A replica that still believes in the limit of a lane whose settings are gone. */
@@ -359,11 +363,11 @@ CASE(lane_remove_is_seen_by_others)
     is_int(claim(f, f->a, 3).count, 2, "after which all can be claimed");
 }
 
-/* Somebody is just claiming from the lane: this one serves others and says so. */
+/* Another claim holds the lane: this one serves other lanes and is contended. */
 CASE(lane_contended)
 {
     if (strcmp(f->store, "pg") != 0) {
-        tap_skip("SQLite has one writer: a lane is never locked by somebody else");
+        tap_skip("SQLite has one writer: a lane is never locked by another claim");
         return;
     }
     static const char *const both[] = {"default", "fast"};
@@ -376,14 +380,14 @@ CASE(lane_contended)
         rc = weft_driver_pg.begin(conn, WEFT_TX_WRITE, &f->err);
     if (!rc)
         rc = weft_driver_pg.script(conn, "SELECT * FROM weft.lane FOR UPDATE", &f->err);
-    is_int(rc, WEFT_OK, "somebody holds the lane");
+    is_int(rc, WEFT_OK, "another transaction holds the lane");
     const struct weft_claim args = {.worker = "w", .max = 9, .lanes = both, .lane_count = 2};
     struct weft_claim_result got = claim_with(f, f->a, &args);
     ok(got.count == 1 && strcmp(got.item[0].lane, "fast") == 0, "only the other lane is served");
-    ok(got.contended, "and the answer says so");
+    ok(got.contended, "a claim that met a locked lane is contended");
     weft_driver_pg.rollback(conn); /* after a mere close the lock may outlive the call */
     weft_conn_close(conn);
     got = claim_with(f, f->a, &args);
-    is_int(got.count, 2, "then its turn comes");
+    is_int(got.count, 2, "the lane is served when its lock is gone");
     ok(!got.contended, "without contention");
 }

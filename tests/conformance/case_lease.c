@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Leases in time: how long they last, what renews them, and the passes that take them away. */
+/* Leases: how long they last, how they are renewed, and the passes that end them. */
 
 #include "conformance.h"
 
@@ -27,7 +27,8 @@ CASE(lease_expiry_decides_nothing_but_the_holder)
     struct weft_claimed lease = start(f, NULL);
     forward_ms(f, 29999);
     struct weft_pass_report report = run_pass(f, f->b, WEFT_SCANNER_LEASE_EXPIRY);
-    ok(report.handled == 0 && report.next_due_us == lease.lease_expires_us, "not a moment early");
+    ok(report.handled == 0 && report.next_due_us == lease.lease_expires_us,
+       "a pass a millisecond before the expiry handles nothing");
     forward_ms(f, 1);
     report = run_pass(f, f->b, WEFT_SCANNER_LEASE_EXPIRY);
     ok(report.handled == 1 && report.failed == 0, "in time it is taken, and has not failed");
@@ -39,8 +40,9 @@ CASE(lease_expiry_decides_nothing_but_the_holder)
     is_int(now.attempt, 1, "the attempt is kept: nothing was decided");
     is_int(now.lost, 1, "one lease was lost");
     is_int(now.epoch, 1, "the epoch grows only with a claim");
-    is_str(now.worker, NULL, "nobody has it");
-    ok(now.claimed_us == 0 && now.lease_expires_us == 0, "and there is no lease to be seen");
+    is_str(now.worker, NULL, "the execution has no worker");
+    ok(now.claimed_us == 0 && now.lease_expires_us == 0,
+       "a lost lease leaves neither claim time nor expiry");
     expect_last_attempt(f, &lease.id,
                         &(struct weft_attempt){.ended = "lost",
                                                .epoch = 1,
@@ -49,7 +51,7 @@ CASE(lease_expiry_decides_nothing_but_the_holder)
                                                .ended_us = f->now_us});
     struct weft_claimed next = take(f, f->b, lease.lane);
     ok(next.epoch == 2 && next.attempt == 1, "the next worker does the same attempt again");
-    is_str(describe(f, &lease.id).worker, "worker-b", "and is the one that has it");
+    is_str(describe(f, &lease.id).worker, "worker-b", "the execution names the next worker");
 }
 
 CASE(lease_lost_too_often_at_the_boundary)
@@ -61,7 +63,8 @@ CASE(lease_lost_too_often_at_the_boundary)
         struct weft_pass_report report = run_pass(f, f->a, WEFT_SCANNER_LEASE_EXPIRY);
         ok(report.handled == 1 && report.failed == 0, "loss %d may happen", lost);
         struct weft_execution now = describe(f, &lease.id);
-        ok(now.state == WEFT_STATE_READY && now.lost == lost && now.attempt == 1, "and is counted");
+        ok(now.state == WEFT_STATE_READY && now.lost == lost && now.attempt == 1,
+           "a lost lease is counted, not an attempt");
         (void)take(f, f->b, lease.lane);
     }
     forward_ms(f, 30000);
@@ -69,10 +72,10 @@ CASE(lease_lost_too_often_at_the_boundary)
     ok(report.handled == 1 && report.failed == 1, "one more is too many");
     struct weft_execution end = describe(f, &lease.id);
     is_int(end.state, WEFT_STATE_FAILED, "failed");
-    is_str(end.error_class, "lost_too_often", "with the class");
-    ok(end.error_message && *end.error_message, "and a message");
-    is_str(end.by, "lease_expiry", "by the pass");
-    is_int(end.finished_us, f->now_us, "then");
+    is_str(end.error_class, "lost_too_often", "the error class is lost_too_often");
+    ok(end.error_message && *end.error_message, "the error has a message");
+    is_str(end.by, "lease_expiry", "the execution was ended by lease_expiry");
+    is_int(end.finished_us, f->now_us, "the execution finished at the pass");
     is_int(attempts(f, &lease.id).count, MAX_LOST + 1, "every lost lease is in the history");
     expect_last_attempt(f, &lease.id,
                         &(struct weft_attempt){.ended = "lost", .epoch = MAX_LOST + 1});
@@ -98,12 +101,13 @@ CASE(lease_time_comes_from_the_policy_or_the_caller)
     static const struct weft_policy policy = {.lease_ms = 7000};
     struct weft_claimed lease = start_policy(f, &policy);
     is_int(lease.lease_expires_us, f->now_us + 7000 * WEFT_MS, "the policy's when none is given");
-    is_int(lease.lease_ms, 7000, "and its length is told");
+    is_int(lease.lease_ms, 7000, "the claim gives the length of the lease");
     forward_ms(f, 3000);
     struct weft_lease_answer answer = renew_for(f, &lease, 0);
     is_int(answer.state, WEFT_STATE_RUNNING, "renewed");
     is_int(answer.lease_expires_us, f->now_us + 7000 * WEFT_MS, "the policy's again");
-    is_int(describe(f, &lease.id).lease_expires_us, answer.lease_expires_us, "as a reader sees");
+    is_int(describe(f, &lease.id).lease_expires_us, answer.lease_expires_us,
+           "the described expiry is that of the answer");
     answer = renew_for(f, &lease, 2000);
     is_int(answer.lease_expires_us, f->now_us + 2000 * WEFT_MS, "a renewal may shorten it");
     (void)put_back(f, WEFT_PUT_BACK_RELEASE, &lease, 0);
@@ -111,7 +115,8 @@ CASE(lease_time_comes_from_the_policy_or_the_caller)
         .worker = "worker-b", .lanes = &lease.lane, .lane_count = 1, .lease_ms = 12000};
     struct weft_claim_result result = claim_with(f, f->b, &args);
     is_int(result.count, 1, "claimed with a time of its own");
-    is_int(result.item[0].lease_expires_us, f->now_us + 12000 * WEFT_MS, "which beats the policy");
+    is_int(result.item[0].lease_expires_us, f->now_us + 12000 * WEFT_MS,
+           "the lease time of the claim wins over the policy");
     lease = start(f, NULL);
     is_int(lease.lease_expires_us, f->now_us + 30000 * WEFT_MS, "half a minute by default");
 }
@@ -160,13 +165,14 @@ CASE(lease_attempt_timeout_spends_a_retry)
     struct weft_claimed lease = start_policy(f, &policy);
     forward_ms(f, 4999);
     struct weft_pass_report report = run_pass(f, f->b, WEFT_SCANNER_ATTEMPT_TIMEOUT);
-    ok(report.handled == 0 && report.next_due_us == f->now_us + WEFT_MS, "not a moment early");
+    ok(report.handled == 0 && report.next_due_us == f->now_us + WEFT_MS,
+       "a pass a millisecond before the timeout handles nothing");
     forward_ms(f, 1);
     report = run_pass(f, f->b, WEFT_SCANNER_ATTEMPT_TIMEOUT);
     ok(report.handled == 1 && report.failed == 0, "in time");
     struct weft_execution now = describe(f, &lease.id);
     ok(now.state == WEFT_STATE_DELAYED && now.run_at_us == f->now_us + 1000 * WEFT_MS,
-       "it waits for its backoff");
+       "the execution is delayed by its backoff");
     ok(now.attempt == 2 && now.lost == 0 && !now.worker, "an attempt is spent, no lease was lost");
     expect_last_attempt(f, &lease.id,
                         &(struct weft_attempt){.ended = "timed_out",
@@ -183,11 +189,11 @@ CASE(lease_attempt_timeout_spends_a_retry)
            "the second has its full time");
     forward_ms(f, 1);
     report = run_pass(f, f->a, WEFT_SCANNER_ATTEMPT_TIMEOUT);
-    ok(report.handled == 1 && report.failed == 1, "then no attempt is left");
+    ok(report.handled == 1 && report.failed == 1, "the second timeout fails the execution");
     struct weft_execution end = describe(f, &lease.id);
     is_int(end.state, WEFT_STATE_FAILED, "failed");
-    is_str(end.error_class, "attempt_timeout", "with the class");
-    is_str(end.by, "attempt_timeout", "by the pass");
+    is_str(end.error_class, "attempt_timeout", "the error class is attempt_timeout");
+    is_str(end.by, "attempt_timeout", "the execution was ended by attempt_timeout");
     is_int(end.attempt, 2, "in its last attempt");
 }
 
@@ -240,7 +246,7 @@ static void make_due(struct fixture *f, enum weft_scanner pass, size_t count)
     }
 }
 
-CASE(lease_passes_report_what_they_did)
+CASE(lease_passes_report_their_counts)
 {
     static const struct {
         enum weft_scanner pass;

@@ -11,18 +11,19 @@ CASE(lifecycle_submit_claim_complete)
     is_int(state_of(f, &id), WEFT_STATE_READY, "ready after submit");
     struct weft_claimed lease = claim_one(f, f->b);
     ok(weft_id_cmp(&lease.id, &id) == 0, "another process claims it");
-    is_str(lease.kind, "resize", "with its kind");
-    ok(lease.payload_size == 7 && memcmp(lease.payload, "{\"w\":1}", 7) == 0, "and its payload");
+    is_str(lease.kind, "resize", "the claim has the kind");
+    ok(lease.payload_size == 7 && memcmp(lease.payload, "{\"w\":1}", 7) == 0,
+       "the claim has the payload");
     is_int(lease.epoch, 1, "the first epoch is 1");
     is_int(lease.attempt, 1, "the first attempt is 1");
-    is_int(claim(f, f->a, 10).count, 0, "nobody else gets it");
+    is_int(claim(f, f->a, 10).count, 0, "a further claim gets nothing");
     struct weft_lease_answer answer = complete(f, f->b, &lease, "{\"ok\":true}");
     is_int(answer.err.rc, WEFT_OK, "complete");
     is_int(answer.state, WEFT_STATE_SUCCEEDED, "succeeded");
     struct weft_execution end = describe(f, &id);
-    is_int(end.state, WEFT_STATE_SUCCEEDED, "it reads as succeeded");
-    is_str(end.worker, "worker-b", "by the worker that had it");
-    is_int(end.finished_us, f->now_us, "at the store's time");
+    is_int(end.state, WEFT_STATE_SUCCEEDED, "the described state is succeeded");
+    is_str(end.worker, "worker-b", "the described worker is the one that had the lease");
+    is_int(end.finished_us, f->now_us, "the execution finished at the store's time");
 }
 
 CASE(lifecycle_result_comes_back_as_given)
@@ -40,8 +41,9 @@ CASE(lifecycle_result_comes_back_as_given)
     is_int(weft_engine_complete(f->b, &item, 1, &answer, &f->err), WEFT_OK, "complete");
     const struct weft_bytes_of of = {.kind = WEFT_BYTES_RESULT, .ns = "default", .id = lease.id};
     is_int(weft_engine_bytes(f->a, &of, f->arena, &got, &f->err), WEFT_OK, "there is a result");
-    ok(got.size == sizeof(bytes) && memcmp(got.data, bytes, sizeof(bytes)) == 0, "to the byte");
-    is_str(got.content_type, "application/octet-stream", "with its content type");
+    ok(got.size == sizeof(bytes) && memcmp(got.data, bytes, sizeof(bytes)) == 0,
+       "the result is the same byte for byte");
+    is_str(got.content_type, "application/octet-stream", "the result has its content type");
     (void)complete(f, f->a, &none, NULL);
     is_str(result_text(f, &none.id), NULL, "no result when none was given");
 }
@@ -94,17 +96,18 @@ CASE(lifecycle_a_delay_ends_with_the_promoter)
     struct weft_id id = submit_ok(f, &(struct weft_spec){.kind = "job", .delay_ms = 1000});
     struct weft_execution item = describe(f, &id);
     is_int(item.state, WEFT_STATE_DELAYED, "delayed");
-    is_int(item.run_at_us, f->now_us + 1000 * WEFT_MS, "until then");
+    is_int(item.run_at_us, f->now_us + 1000 * WEFT_MS, "the run time is kept");
     struct weft_pass_report report = run_pass(f, f->a, WEFT_SCANNER_DELAYED_PROMOTER);
     is_int(report.next_due_us, item.run_at_us, "the promoter knows when to come back");
     forward_ms(f, 999);
     is_int(run_pass(f, f->a, WEFT_SCANNER_DELAYED_PROMOTER).handled, 0, "a moment before: nothing");
-    is_int(claim(f, f->b, 1).count, 0, "not to be claimed");
+    is_int(claim(f, f->b, 1).count, 0, "a delayed execution cannot be claimed");
     forward_ms(f, 1);
-    is_int(claim(f, f->b, 1).count, 0, "nor at its time before the promoter came");
+    is_int(claim(f, f->b, 1).count, 0,
+           "at its time, before the promoter ran, it cannot be claimed");
     report = run_pass(f, f->b, WEFT_SCANNER_DELAYED_PROMOTER);
-    is_int(report.handled, 1, "at its time it is promoted");
-    is_int(report.next_due_us, WEFT_NEVER, "and nothing else is due");
+    is_int(report.handled, 1, "the promoter handles one at its time");
+    is_int(report.next_due_us, WEFT_NEVER, "the promoter has no further due time");
     item = describe(f, &id);
     ok(item.state == WEFT_STATE_READY && item.run_at_us == 0, "ready, waiting for no time");
     is_int(claim_one(f, f->a).attempt, 1, "claimed by a process that did not promote it");
@@ -126,24 +129,24 @@ CASE(lifecycle_a_start_in_the_past_is_now)
 CASE(lifecycle_started_is_set_once)
 {
     struct weft_id id = submit_job(f);
-    is_int(describe(f, &id).started_us, 0, "not started when submitted");
+    is_int(describe(f, &id).started_us, 0, "a submitted execution has no started_us");
     forward_ms(f, 5);
     weft_usec first = f->now_us;
     struct weft_claimed lease = claim_one(f, f->a);
     is_int(describe(f, &id).started_us, first, "started with the first claim");
     forward_ms(f, 5);
     (void)put_back(f, WEFT_PUT_BACK_RELEASE, &lease, 0);
-    is_int(describe(f, &id).started_us, first, "still when it was given back");
+    is_int(describe(f, &id).started_us, first, "started_us is the first claim after a release");
     lease = claim_one(f, f->b);
     struct weft_execution item = describe(f, &id);
-    is_int(item.started_us, first, "and with the second claim");
-    is_int(item.claimed_us, f->now_us, "which is when the current lease began");
+    is_int(item.started_us, first, "started_us is the first claim after the second claim");
+    is_int(item.claimed_us, f->now_us, "claimed_us is the second claim");
     (void)complete(f, f->a, &lease, NULL);
-    is_int(describe(f, &id).started_us, first, "and at the end");
+    is_int(describe(f, &id).started_us, first, "started_us is the first claim at the end");
     (void)steer_id(f, WEFT_STEER_REPLAY, &id);
     forward_ms(f, 5);
     (void)claim_one(f, f->a);
-    is_int(describe(f, &id).started_us, first, "and in the next life");
+    is_int(describe(f, &id).started_us, first, "started_us is the first claim in the next life");
 }
 
 /* What a reader must find in a state, beside the state. */
@@ -211,7 +214,7 @@ CASE(lifecycle_attempts_of_every_ending)
     is_int(attempts(f, &running.id).count, 0, "a lease that is held has not ended");
 }
 
-CASE(lifecycle_attempts_are_told_in_order)
+CASE(lifecycle_attempts_are_listed_in_order)
 {
     struct weft_claimed lease = start(f, NULL);
     (void)put_back(f, WEFT_PUT_BACK_RELEASE, &lease, 0);
@@ -277,11 +280,11 @@ CASE(lifecycle_an_ended_one_does_not_expire)
     forward_ms(f, 2000);
     is_int(run_pass(f, f->a, WEFT_SCANNER_EXECUTION_DEADLINE).handled, 0,
            "nothing is left to expire");
-    is_int(state_of(f, &lease.id), WEFT_STATE_SUCCEEDED, "it stays succeeded");
+    is_int(state_of(f, &lease.id), WEFT_STATE_SUCCEEDED, "the execution stays succeeded");
     struct weft_spec late = {.kind = "job", .deadline_us = f->now_us};
     struct weft_submitted answer = submit(f, f->a, &late);
     is_int(answer.err.rc, WEFT_INVALID_VALUE, "a deadline that is already here is refused");
-    is_str(answer.err.field, "deadline_at", "and named");
+    is_str(answer.err.field, "deadline_at", "the error names deadline_at");
 }
 
 CASE(lifecycle_progress_is_stored_and_kept)
@@ -296,7 +299,7 @@ CASE(lifecycle_progress_is_stored_and_kept)
     is_int(weft_engine_renew(f->b, &item, 1, &answer, &f->err), WEFT_OK, "progress");
     struct weft_execution seen = describe(f, &lease.id);
     is_int(seen.percent, 40, "percent");
-    is_str(seen.note, "halfway, nearly", "and note");
+    is_str(seen.note, "halfway, nearly", "the note is stored");
     (void)renew(f, f->a, &lease);
     is_int(describe(f, &lease.id).percent, 40, "a renewal without progress leaves it");
     item.percent = 30; /* progress may go back: what counts is what the holder says now */
@@ -304,13 +307,13 @@ CASE(lifecycle_progress_is_stored_and_kept)
     is_int(weft_engine_renew(f->a, &item, 1, &answer, &f->err), WEFT_OK, "progress again");
     seen = describe(f, &lease.id);
     is_int(seen.percent, 30, "the newer percent");
-    is_str(seen.note, NULL, "and no note any more");
+    is_str(seen.note, NULL, "a progress without a note clears the note");
     static const int32_t wrong[] = {-1, 101};
     for (size_t i = 0; i < WEFT_LEN(wrong); i++) {
         item.percent = wrong[i];
         is_int(weft_engine_renew(f->a, &item, 1, &answer, &f->err), WEFT_OK, "the call is fine");
         is_int(answer.err.rc, WEFT_INVALID_VALUE, "%d percent is refused", wrong[i]);
-        is_str(answer.err.field, "progress.percent", "and named");
+        is_str(answer.err.field, "progress.percent", "the error names progress.percent");
     }
-    is_int(describe(f, &lease.id).percent, 30, "and not stored");
+    is_int(describe(f, &lease.id).percent, 30, "a refused percent is not stored");
 }

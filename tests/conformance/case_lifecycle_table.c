@@ -8,7 +8,7 @@
 
 #include "conformance.h"
 
-/* How an execution is brought to each state, as the word its lease ended with. */
+/* How an execution gets to each state, as the word its lease ended with. */
 /* clang-format off */
 static const struct {
     enum weft_state state;

@@ -11,7 +11,7 @@ CASE(list_empty)
     struct weft_read_page page = list_page(f, &(struct weft_listing){0});
     ok(page.count == 0 && !page.next, "an empty store has one empty page");
     page = list_page(f, &(struct weft_listing){.filter = {.ns = "nowhere"}});
-    ok(page.count == 0 && !page.next, "so has an unknown namespace");
+    ok(page.count == 0 && !page.next, "an unknown namespace has one empty page");
     (void)submit_job(f);
     static const struct weft_tag tag = {"k", "v"};
     static const struct weft_filter row[] = {
@@ -40,9 +40,9 @@ CASE(list_newest_first)
     is_int(wrong, 0, "newest first");
     ok(page.next, "there is more");
     page = list_page(f, &(struct weft_listing){.after = page.next});
-    is_int(page.count, 10, "the rest");
+    is_int(page.count, 10, "the second page has the rest");
     ok(page.count && same_id(&page.item[0].id, &id[9]), "the cursor is exclusive");
-    ok(!page.next, "and that was all");
+    ok(!page.next, "the second page is the last");
 }
 
 /* ---- Paging while the world turns
@@ -148,7 +148,7 @@ CASE(list_pages_of_keyed)
         listing.after = page.next;
     } while (listing.after && ++pages < KEYS);
     is_int(total, KEYS, "every row of one millisecond is seen");
-    is_int(pages, KEYS / 7, "and none twice");
+    is_int(pages, KEYS / 7, "no row is on two pages");
 }
 
 /* A filter on a state may lose or win rows meanwhile, but never shows one twice or out of order. */
@@ -172,7 +172,8 @@ CASE(list_pages_of_a_state)
     } while (listing.after && pages < 100);
     is_int(wrong, 0, "only ready ones, in order, none twice");
     /* 240 were ready, at most five of them are taken between two pages. */
-    ok(total <= 240 && total >= 240 - 5 * pages, "and all that stayed ready: %zu", total);
+    ok(total <= 240 && total >= 240 - 5 * pages, "every execution that stayed ready is listed: %zu",
+       total);
 }
 
 /* ---- Filters
@@ -308,17 +309,17 @@ CASE(list_short_pages)
     struct weft_read_page page = list_page(f, &listing);
     ok(page.count == 1 && same_id(&page.item[0].id, &oldest),
        "a list with time left goes on after 10,000 rows that do not fit");
-    ok(!page.next && !page.looked_to_us, "and was at the end");
+    ok(!page.next && !page.looked_to_us, "the list that reached the end has no cursor");
     listing.look_us = 1;
     page = list_page(f, &listing);
     ok(page.count == 0 && page.next, "a list whose time is up gives an empty page and a cursor");
     struct weft_read_page newest = list_page(f, &(struct weft_listing){.limit = 1});
     ok(page.looked_to_us > 0 && page.looked_to_us <= newest.item[0].created_us,
-       "and says how far it looked");
+       "the empty page says how far the list looked");
     listing.after = page.next;
     page = list_page(f, &listing);
     ok(page.count == 1 && same_id(&page.item[0].id, &oldest), "the next page has it");
-    ok(!page.next, "and is the last");
+    ok(!page.next, "the page that found it is the last");
     listing = (struct weft_listing){.filter = {.kind = "common"}, .limit = 10};
     page = list_page(f, &listing);
     ok(page.count == 10 && page.next && !page.looked_to_us, "a full page needs no such word");
@@ -406,12 +407,13 @@ CASE(list_by_short_id)
     (void)snprintf(text, sizeof(text), "%.4s", whole);
     is_int(count_rows(f, &(struct weft_filter){.id = text}), 4, "four digits fit all");
     is_int(count_rows(f, &(struct weft_filter){.id = text, .state = WEFT_STATE_RUNNING}), 1,
-           "with a state those in it");
+           "the prefix with a state fits the execution in that state");
     (void)snprintf(text, sizeof(text), "%.13s", whole);
     is_int(count_rows(f, &(struct weft_filter){.id = text}), 1, "a millisecond fits one");
-    is_int(count_rows(f, &(struct weft_filter){.id = "ffffffff"}), 0, "nobody is there");
+    is_int(count_rows(f, &(struct weft_filter){.id = "ffffffff"}), 0,
+           "an unknown prefix fits nothing");
     is_int(count_rows(f, &(struct weft_filter){.id = whole, .ns = "other"}), 0,
-           "nor in another namespace");
+           "an id of another namespace fits nothing");
 }
 
 CASE(list_bad_arguments)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* News: what an operation tells the listener, what a replica that hears of it does, who fits. */
+/* News: what an operation reports to its listener, and what another replica does with it. */
 
 #include "conformance.h"
 
@@ -71,7 +71,8 @@ CASE(news_of_submissions)
     (void)submit_many(f, f->a, mixed, WEFT_LEN(mixed));
     ok(ear.calls == 1 && ear.count == 2 && ear.woken[0].count == 2 && ear.woken[1].count == 1,
        "per queue, without what is delayed or refused");
-    is_int(ear.due_us, f->now_us + 5 * WEFT_SECOND, "and the earliest of what is delayed");
+    is_int(ear.due_us, f->now_us + 5 * WEFT_SECOND,
+           "the news give the earliest due time of the delayed");
     start_over(&ear);
     (void)submit_ok(f, &(struct weft_spec){.kind = "job", .deadline_us = f->now_us + WEFT_SECOND});
     expect(&ear, 1, f->now_us + WEFT_SECOND, "a deadline");
@@ -182,16 +183,17 @@ CASE(news_of_slots)
     (void)steer_id(f, WEFT_STEER_CANCEL, &got.item[1].id);
     expect_silence(&ear, "a cancel, whose worker keeps the slot");
     (void)put_back(f, WEFT_PUT_BACK_RELEASE, &got.item[1], 0);
-    ok(ear.calls == 1 && ear.count == 2 && sum(&ear) == 2, "and so does a worker that lets go");
+    ok(ear.calls == 1 && ear.count == 2 && sum(&ear) == 2,
+       "a worker that releases its slot wakes both queues");
     start_over(&ear);
     got = claim_with(f, f->a, &args);
-    is_int(got.count, 2, "two more");
+    is_int(got.count, 2, "two more are claimed");
     (void)put_back(f, WEFT_PUT_BACK_RELEASE, &got.item[0], 0);
     ok(ear.calls == 1 && ear.count == 2 && sum(&ear) == 2, "a release frees one slot, not two");
     start_over(&ear);
     forward_ms(f, 60000);
     (void)run_pass(f, f->a, WEFT_SCANNER_LEASE_EXPIRY);
-    ok(ear.calls == 1 && ear.count == 2, "so does an expiry");
+    ok(ear.calls == 1 && ear.count == 2, "an expired lease wakes both queues");
     start_over(&ear);
 
     put_lane(f, f->a, &(struct weft_lane){.name = "narrow", .paused = true});
@@ -202,7 +204,7 @@ CASE(news_of_slots)
 }
 
 /* The engine that completes has never met the queue: it must learn whose lane that is. */
-CASE(news_of_slots_of_strangers)
+CASE(news_of_slots_freed_by_other_processes)
 {
     struct ear ear;
     start_over(&ear);
@@ -216,7 +218,7 @@ CASE(news_of_slots_of_strangers)
     const struct weft_claim args = {.worker = "w"};
     is_int(weft_engine_claim(other, "default", &args, 1, arena, &none, &f->err), WEFT_OK,
            "another process looks");
-    is_int(none.count, 0, "and finds the lane full");
+    is_int(none.count, 0, "a claim of the other process finds the lane full");
     (void)complete(f, other, &lease, NULL);
     expect(&ear, 1, WEFT_NEVER, "a slot");
     weft_arena_free(arena);
@@ -230,17 +232,17 @@ CASE(news_heard_from_others)
     start_over(&own);
     weft_engine_on_news(f->a, listen, &ear);
     weft_engine_on_news(f->b, listen, &own);
-    is_int(claim(f, f->b, 1).count, 0, "nothing yet");
+    is_int(claim(f, f->b, 1).count, 0, "b finds no work");
     (void)submit_job(f);
     is_int(weft_engine_heard(f->b, ear.woken, ear.count, &f->err), WEFT_OK, "b hears of it");
-    is_int(own.calls, 0, "and does not tell it again");
+    is_int(own.calls, 0, "b does not repeat the news");
     ok(weft_engine_fits(f->b, &(struct weft_claim){.ns = "default"}, ear.woken[0].queue),
-       "and knows whom it fits");
-    is_int(claim(f, f->b, 1).count, 1, "and claims it");
+       "b knows the queue that fits the claim");
+    is_int(claim(f, f->b, 1).count, 1, "b claims the execution");
     is_int(weft_engine_heard(f->b, NULL, 0, &f->err), WEFT_OK, "nothing is fine too");
     const struct weft_woken bad = {.queue = 99999, .count = 1};
     ok(weft_engine_heard(f->b, &bad, 1, &f->err) != WEFT_OK, "a queue that does not exist is not");
-    is_int(claim(f, f->b, 1).count, 0, "and does no harm");
+    is_int(claim(f, f->b, 1).count, 0, "news of an unknown queue leave claims as they were");
 }
 
 CASE(news_fits)
@@ -279,10 +281,10 @@ CASE(news_fits)
          {.ns = "default", .capabilities = both, .capability_count = 3},
          {true, false, false, true, true}},
     };
-    is_int(ear.count, 5, "five queues");
+    is_int(ear.count, 5, "the news name five queues");
     for (size_t i = 0; i < WEFT_LEN(row); i++)
         for (size_t q = 0; q < ear.count; q++)
             is_int(weft_engine_fits(f->a, &row[i].claim, ear.woken[q].queue), row[i].fits[q],
                    "%s, queue %zu", row[i].name, q);
-    ok(!weft_engine_fits(f->a, &row[0].claim, 99999), "no queue fits nobody");
+    ok(!weft_engine_fits(f->a, &row[0].claim, 99999), "an unknown queue fits no claim");
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The slow poll: what it tells, what it refreshes, and what it costs. */
+/* The slow poll: what it returns, what it refreshes, and how many statements it takes. */
 
 #include "conformance.h"
 
@@ -24,17 +24,21 @@ CASE(poll_of_an_empty_store)
     is_int(poll_now(f, f->a).tokens, poll.tokens, "the number of the tokens stays");
 }
 
-CASE(poll_tells_queues_and_times)
+CASE(poll_gives_queues_and_due_times)
 {
     (void)submit_copies(f, &(struct weft_spec){.kind = "one"}, 3);
     (void)submit_copies(f, &(struct weft_spec){.kind = "two", .lane = "other"}, 3);
     struct weft_poll poll = poll_now(f, f->b);
     is_int(poll.count, 2, "two queues are claimable");
-    is_int(poll.queue[0].count, 1, "by a count of one");
-    for (size_t i = 0; i < poll.count; i++)
-        ok(weft_engine_fits(f->b, &(struct weft_claim){.ns = "default"}, poll.queue[i].queue) ||
-               i == 1,
-           "which are known by name from here on");
+    is_int(poll.queue[0].count, 1, "a queue with three ready executions counts as one");
+    static const char *const lane[] = {"default", "other"};
+    for (size_t i = 0; i < poll.count && i < WEFT_LEN(lane); i++) {
+        const struct weft_claim own = {.ns = "default", .lanes = &lane[i], .lane_count = 1};
+        const struct weft_claim foreign = {.ns = "default", .lanes = &lane[1 - i], .lane_count = 1};
+        ok(weft_engine_fits(f->b, &own, poll.queue[i].queue) &&
+               !weft_engine_fits(f->b, &foreign, poll.queue[i].queue),
+           "the polled queue fits a claim of lane %s only", lane[i]);
+    }
 
     const struct weft_policy policy = {.attempt_timeout_ms = 7000, .lease_ms = 5000};
     struct weft_claimed lease = start_policy(f, &policy);
@@ -43,12 +47,16 @@ CASE(poll_tells_queues_and_times)
     (void)submit_ok(f,
                     &(struct weft_spec){.kind = "job", .deadline_us = f->now_us + 9 * WEFT_SECOND});
     poll = poll_now(f, f->b);
-    is_int(poll.due_us[WEFT_SCANNER_LEASE_EXPIRY], lease.lease_expires_us, "the lease");
-    is_int(poll.due_us[WEFT_SCANNER_ATTEMPT_TIMEOUT], f->now_us + 7 * WEFT_SECOND, "the attempt");
-    is_int(poll.due_us[WEFT_SCANNER_DELAYED_PROMOTER], f->now_us + 2 * WEFT_SECOND, "the timer");
+    is_int(poll.due_us[WEFT_SCANNER_LEASE_EXPIRY], lease.lease_expires_us,
+           "the poll gives the end of the lease");
+    is_int(poll.due_us[WEFT_SCANNER_ATTEMPT_TIMEOUT], f->now_us + 7 * WEFT_SECOND,
+           "the poll gives the timeout of the attempt");
+    is_int(poll.due_us[WEFT_SCANNER_DELAYED_PROMOTER], f->now_us + 2 * WEFT_SECOND,
+           "the poll gives the earliest delay");
     is_int(poll.due_us[WEFT_SCANNER_EXECUTION_DEADLINE], f->now_us + 9 * WEFT_SECOND,
-           "the deadline");
-    is_int(poll.due_us[WEFT_SCANNER_INTAKE], WEFT_NEVER, "no inbox");
+           "the poll gives the deadline");
+    is_int(poll.due_us[WEFT_SCANNER_INTAKE], WEFT_NEVER,
+           "the poll gives no due time for the intake");
 }
 
 CASE(poll_leaves_out_paused_lanes)
@@ -59,9 +67,9 @@ CASE(poll_leaves_out_paused_lanes)
     struct weft_poll poll = poll_now(f, f->b);
     is_int(poll.count, 1, "one queue of two");
     ok(weft_engine_fits(f->b, &(struct weft_claim){.ns = "default"}, poll.queue[0].queue),
-       "that of the open lane");
+       "the queue of the open lane is listed");
     put_lane(f, f->a, &(struct weft_lane){.name = "other"});
-    is_int(poll_now(f, f->b).count, 2, "and both when it is opened");
+    is_int(poll_now(f, f->b).count, 2, "both queues are listed when the second lane is opened");
 }
 
 CASE(poll_sees_the_inbox)
@@ -71,9 +79,9 @@ CASE(poll_sees_the_inbox)
     run_sql(f, "SELECT weft.weft_submit('job')");
     struct weft_poll poll = poll_now(f, f->a);
     ok(poll.inbox, "the inbox holds something");
-    is_int(poll.due_us[WEFT_SCANNER_INTAKE], f->now_us, "so the intake is due");
+    is_int(poll.due_us[WEFT_SCANNER_INTAKE], f->now_us, "the intake is due");
     (void)run_pass(f, f->a, WEFT_SCANNER_INTAKE);
-    ok(!poll_now(f, f->a).inbox, "and then no more");
+    ok(!poll_now(f, f->a).inbox, "the inbox is empty after intake");
 }
 
 /* Counts what an engine over the fault driver asks of the store, by statement. */
@@ -113,7 +121,7 @@ CASE(poll_costs_one_statement)
     weft_engine_close(engine);
 }
 
-/* A claim right after a poll needs no refresh, and works with the settings that the poll brought.
+/* A claim right after a poll needs no refresh, and works with the settings that the poll read.
  */
 CASE(poll_refreshes_the_list)
 {
@@ -131,7 +139,7 @@ CASE(poll_refreshes_the_list)
         claim_with(f, engine, &(struct weft_claim){.worker = "w", .lanes = other, .lane_count = 1})
             .count,
         1, "a queue that only the poll told of");
-    is_int(costs.others, 1, "by the claim statement alone");
+    is_int(costs.others, 1, "the claim statement alone was run");
     is_int(claim_with(f, engine, &(struct weft_claim){.worker = "w", .max = 9}).count, 1,
            "under the limit that only the poll told of");
     weft_engine_close(engine);
@@ -156,21 +164,23 @@ CASE(poll_after_a_slow_one_leaves_out_living_rows)
     struct weft_poll poll = poll_now(f, engine);
     is_int(poll.count, 1, "a slow poll tells the queue");
     is_int(poll.due_us[WEFT_SCANNER_DELAYED_PROMOTER], f->now_us + 2 * WEFT_SECOND,
-           "and the timer");
+           "a slow poll gives the due time of the promoter");
     slow = false;
     poll = poll_now(f, engine);
     is_int(poll.count, 0, "the next one does not look for queues");
-    is_int(poll.due_us[WEFT_SCANNER_DELAYED_PROMOTER], WEFT_UNTOLD, "nor for timers, and says so");
-    is_int(poll.due_us[WEFT_SCANNER_DEPENDENCY], WEFT_NEVER, "but for the rest");
+    is_int(poll.due_us[WEFT_SCANNER_DELAYED_PROMOTER], WEFT_UNTOLD,
+           "a fast poll leaves the promoter's due time untold");
+    is_int(poll.due_us[WEFT_SCANNER_DEPENDENCY], WEFT_NEVER,
+           "a fast poll gives the due time of the dependency scanner");
     is_int(claim(f, engine, 1).count, 1, "the queue is still known");
     ok(engine->poll_whole_us > weft_boot_us() &&
            engine->poll_whole_us < weft_boot_us() + 10 * WEFT_SECOND,
-       "for some seconds");
+       "the fast polls last for some seconds");
     engine->poll_whole_us = weft_boot_us();
     poll = poll_now(f, engine);
     is_int(poll.due_us[WEFT_SCANNER_DELAYED_PROMOTER], f->now_us + 2 * WEFT_SECOND,
-           "then all is looked at again");
+           "the next slow poll gives the due time again");
     is_int(poll_now(f, engine).due_us[WEFT_SCANNER_DELAYED_PROMOTER], f->now_us + 2 * WEFT_SECOND,
-           "each time");
+           "every slow poll gives the due time");
     weft_engine_close(engine);
 }

@@ -32,13 +32,13 @@ CASE(read_unknown)
     }
     struct weft_attempts list;
     is_int(weft_engine_attempts(f->b, "default", &unknown, f->arena, &list, &f->err),
-           WEFT_NOT_FOUND, "its attempts are not found");
+           WEFT_NOT_FOUND, "the attempts of an unknown id are not found");
     expect_err(&f->err, WEFT_NOT_FOUND, "id", "the story");
     struct weft_bytes bytes;
     is_int(read_bytes(f, WEFT_BYTES_PAYLOAD, "default", &unknown, &bytes), WEFT_NOT_FOUND,
-           "nor its payload");
+           "the payload of an unknown id is not found");
     is_int(read_bytes(f, WEFT_BYTES_RESULT, "default", &unknown, &bytes), WEFT_NOT_FOUND,
-           "nor its result");
+           "the result of an unknown id is not found");
 }
 
 CASE(read_describes_in_the_order_asked)
@@ -65,18 +65,21 @@ CASE(read_other_namespaces_are_invisible)
     struct weft_claim_result got =
         claim_with(f, f->a, &(struct weft_claim){.worker = "w", .ns = "other"});
     (void)complete(f, f->a, &got.item[0], "2");
-    is_int(state_of(f, &id), WEFT_STATE_NONE, "describe");
+    is_int(state_of(f, &id), WEFT_STATE_NONE, "another namespace cannot describe it");
     struct weft_attempts list;
     is_int(weft_engine_attempts(f->b, "default", &id, f->arena, &list, &f->err), WEFT_NOT_FOUND,
-           "attempts");
+           "another namespace does not find its attempts");
     struct weft_bytes bytes;
-    is_int(read_bytes(f, WEFT_BYTES_PAYLOAD, "default", &id, &bytes), WEFT_NOT_FOUND, "payload");
-    is_int(read_bytes(f, WEFT_BYTES_RESULT, "default", &id, &bytes), WEFT_NOT_FOUND, "result");
-    is_int(count_rows(f, &(struct weft_filter){0}), 0, "lists");
+    is_int(read_bytes(f, WEFT_BYTES_PAYLOAD, "default", &id, &bytes), WEFT_NOT_FOUND,
+           "another namespace does not find its payload");
+    is_int(read_bytes(f, WEFT_BYTES_RESULT, "default", &id, &bytes), WEFT_NOT_FOUND,
+           "another namespace does not find its result");
+    is_int(count_rows(f, &(struct weft_filter){0}), 0, "another namespace does not list it");
     is_int(steer(f, WEFT_STEER_REPLAY, &(struct weft_steer){.id = id}).err.rc, WEFT_NOT_FOUND,
-           "replay");
+           "another namespace cannot replay it");
     is_int(count_rows(f, &(struct weft_filter){.ns = "other"}), 1, "there it is listed");
-    is_int(read_bytes(f, WEFT_BYTES_RESULT, "other", &id, &bytes), WEFT_OK, "and has a result");
+    is_int(read_bytes(f, WEFT_BYTES_RESULT, "other", &id, &bytes), WEFT_OK,
+           "the result is found in its own namespace");
     is_int(read_bytes(f, WEFT_BYTES_RESULT, "nowhere", &id, &bytes), WEFT_NOT_FOUND,
            "a namespace that does not exist has nothing");
 }
@@ -85,7 +88,7 @@ CASE(read_attempts)
 {
     const struct weft_policy policy = {.initial_ms = -1, .lease_ms = 1000};
     struct weft_id id = submit_ok(f, &(struct weft_spec){.kind = "job", .policy = &policy});
-    is_int(attempts(f, &id).count, 0, "none at first");
+    is_int(attempts(f, &id).count, 0, "a new execution has no attempts");
     weft_usec start_us = f->now_us;
     struct weft_claimed lease = claim_one(f, f->a);
     is_int(attempts(f, &id).count, 0, "a lease that is held is not an ended one");
@@ -118,7 +121,7 @@ CASE(read_attempts)
     }
     is_int(list.item[0].started_us, start_us, "when it began");
     is_int(list.item[0].ended_us, start_us + 10 * WEFT_MS, "when it ended");
-    is_str(list.item[0].error_message, "it broke", "what was said");
+    is_str(list.item[0].error_message, "it broke", "the attempt has its message");
 }
 
 /* ---- Bytes
@@ -172,7 +175,7 @@ CASE(read_payload_byte_for_byte)
     struct weft_id none = submit_job(f);
     struct weft_bytes bytes;
     is_int(read_bytes(f, WEFT_BYTES_PAYLOAD, "default", &none, &bytes), WEFT_NOT_FOUND,
-           "none is not empty");
+           "a missing payload is not found, not empty");
 }
 
 CASE(read_payload_limit)
@@ -195,11 +198,12 @@ CASE(read_payload_limit)
     struct weft_lease_answer end;
     is_int(weft_engine_complete(f->a, &item, 1, &end, &f->err), WEFT_OK, "the call is fine");
     expect_err(&end.err, WEFT_TOO_LARGE, "result", "a result with a byte too many");
-    is_int(state_of(f, &id), WEFT_STATE_RUNNING, "changes nothing");
+    is_int(state_of(f, &id), WEFT_STATE_RUNNING, "the refused result leaves the execution running");
     item.result_size = WEFT_PAYLOAD_MAX;
     is_int(weft_engine_complete(f->a, &item, 1, &end, &f->err), WEFT_OK, "the call is fine");
     is_int(end.err.rc, WEFT_OK, "a result of 1 MiB is accepted");
-    is_int(read_bytes(f, WEFT_BYTES_RESULT, "default", &id, &bytes), WEFT_OK, "and read");
+    is_int(read_bytes(f, WEFT_BYTES_RESULT, "default", &id, &bytes), WEFT_OK,
+           "the result of 1 MiB can be read");
     expect_bytes(&bytes, payload, WEFT_PAYLOAD_MAX, "1 MiB of result");
 }
 
@@ -209,11 +213,12 @@ CASE(read_result_before_and_after)
     const struct weft_policy once = {.max_attempts = 1};
     struct weft_bytes bytes = {0};
     struct weft_id id = submit_ok(f, &(struct weft_spec){.kind = "job", .policy = &once});
-    is_int(read_bytes(f, WEFT_BYTES_RESULT, "default", &id, &bytes), WEFT_NOT_FOUND, "while ready");
+    is_int(read_bytes(f, WEFT_BYTES_RESULT, "default", &id, &bytes), WEFT_NOT_FOUND,
+           "a ready execution has no result");
     expect_err(&f->err, WEFT_NOT_FOUND, "id", "the story");
     struct weft_claimed lease = claim_one(f, f->a);
     is_int(read_bytes(f, WEFT_BYTES_RESULT, "default", &id, &bytes), WEFT_NOT_FOUND,
-           "while running");
+           "a running execution has no result");
     (void)complete(f, f->a, &lease, "{ \"n\": 1.50 }");
     is_int(read_bytes(f, WEFT_BYTES_RESULT, "default", &id, &bytes), WEFT_OK, "after success");
     expect_bytes(&bytes, "{ \"n\": 1.50 }", 13, "JSON");
@@ -234,9 +239,10 @@ CASE(read_result_before_and_after)
                                        .content_type = "image/x-tiny"};
     struct weft_lease_answer end;
     is_int(weft_engine_complete(f->b, &item, 1, &end, &f->err), WEFT_OK, "a binary result");
-    is_int(read_bytes(f, WEFT_BYTES_RESULT, "default", &id, &bytes), WEFT_OK, "is there");
+    is_int(read_bytes(f, WEFT_BYTES_RESULT, "default", &id, &bytes), WEFT_OK,
+           "the binary result can be read");
     expect_bytes(&bytes, binary, sizeof(binary), "binary");
-    is_str(bytes.content_type, "image/x-tiny", "with its type");
+    is_str(bytes.content_type, "image/x-tiny", "the result has its content type");
 
     id = submit_ok(f, &(struct weft_spec){.kind = "job", .policy = &once});
     lease = claim_one(f, f->a);
@@ -267,7 +273,7 @@ CASE(read_counts)
 {
     struct weft_counts got = counts(f, "default", NULL);
     is_int(got.count, 0, "an empty store has no lanes");
-    is_int(got.as_of_us, f->now_us, "as of now");
+    is_int(got.as_of_us, f->now_us, "the counts are as of now");
     (void)submit_copies(f, &(struct weft_spec){.kind = "job", .tenant = "a"}, 3);
     (void)submit_copies(f, &(struct weft_spec){.kind = "other"}, 4);
     (void)submit_copies(f, &(struct weft_spec){.kind = "job", .delay_ms = 1000}, 2);
@@ -276,13 +282,13 @@ CASE(read_counts)
     struct weft_claim_result leases = claim(f, f->a, 3);
     (void)complete(f, f->a, &leases.item[0], NULL);
     got = counts(f, "default", NULL);
-    is_int(got.count, 2, "two lanes");
-    is_str(got.item[0].lane, "a-lane", "by name");
+    is_int(got.count, 2, "two lanes are counted");
+    is_str(got.item[0].lane, "a-lane", "lanes are counted by name");
     is_int(got.item[0].count[WEFT_STATE_READY], 1, "ready in the one");
     is_int(got.item[1].count[WEFT_STATE_READY], 4, "ready in the other, over all its queues");
-    is_int(got.item[1].count[WEFT_STATE_DELAYED], 2, "delayed");
-    is_int(got.item[1].count[WEFT_STATE_RUNNING], 2, "running");
-    is_int(all_states(&got.item[1]), 8, "and what is over is not counted");
+    is_int(got.item[1].count[WEFT_STATE_DELAYED], 2, "the delayed of the lane are counted");
+    is_int(got.item[1].count[WEFT_STATE_RUNNING], 2, "the running of the lane are counted");
+    is_int(all_states(&got.item[1]), 8, "executions that ended are not counted");
     got = counts(f, "default", "a-lane");
     ok(got.count == 1 && strcmp(got.item[0].lane, "a-lane") == 0, "one lane by name");
     is_int(counts(f, "default", "nowhere").count, 0, "an unknown lane has no counts");

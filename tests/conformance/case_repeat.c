@@ -226,8 +226,9 @@ CASE(repeat_each_item_is_answered_on_its_own)
            weft_fence_name(want[i].fence), weft_rc_wire(answer[i].err.rc),
            weft_fence_name(answer[i].fence), weft_state_name(answer[i].state));
     is_str(result_text(f, &good.id), "1", "a good one among them is done");
-    is_str(result_text(f, &last.id), "2", "and another");
-    is_int(state_of(f, &untouched.id), WEFT_STATE_RUNNING, "what no item held is untouched");
+    is_str(result_text(f, &last.id), "2", "the last good item is completed");
+    is_int(state_of(f, &untouched.id), WEFT_STATE_RUNNING,
+           "an execution that no item named still runs");
     is_int(weft_engine_complete(f->a, NULL, 0, NULL, &f->err), WEFT_OK, "no items are fine too");
 }
 
@@ -282,7 +283,7 @@ CASE(repeat_thousands_in_one_call)
     is_int(count_state(answer, WEFT_STATE_RUNNING), MANY, "all are renewed");
     is_int(weft_engine_fail(f->a, failure, MANY, answer, &f->err), WEFT_OK, "fail");
     is_int(count_state(answer, WEFT_STATE_READY), MANY, "all are ready again");
-    is_int(claim_all(f, lease, MANY), MANY, "and claimed again");
+    is_int(claim_all(f, lease, MANY), MANY, "all are claimed again");
     struct weft_complete *done = weft_new_array(f->arena, struct weft_complete, MANY);
     for (size_t i = 0; i < MANY; i++)
         done[i] = (struct weft_complete){.id = lease[i].id,

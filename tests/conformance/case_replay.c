@@ -24,7 +24,7 @@ CASE(replay_from_every_ended_state)
         ok(!now.worker && !now.reason && !now.by && !now.error_class && !now.error_message,
            "%s: nothing of the old end is in the new life", was);
         ok(now.finished_us == 0 && now.claimed_us == 0 && now.lease_expires_us == 0,
-           "%s: it is not over and nobody has it", was);
+           "%s: the execution lives without a worker", was);
         is_int(now.deadline_us, 0, "%s: an old deadline does not end the new life", was);
         is_int(now.epoch, 1, "%s: the epoch is kept", was);
         is_int(attempts(f, &lease.id).count, 1, "%s: the end is in the history", was);
@@ -114,7 +114,7 @@ CASE(replay_forgets_lost_leases)
         }
         is_str(describe(f, &lease.id).error_class, "lost_too_often", "life %d: given up", life);
         is_int(steer_id(f, WEFT_STEER_REPLAY, &lease.id).changed, true, "replayed");
-        is_int(describe(f, &lease.id).lost, 0, "and none is lost in the new life");
+        is_int(describe(f, &lease.id).lost, 0, "a replay resets the count of lost leases");
         lease = take(f, f->a, lease.lane);
     }
 }
@@ -130,18 +130,20 @@ CASE(replay_without_a_claim_in_between)
         is_int(steer_id(f, WEFT_STEER_REPLAY, &id).changed, true, "replay %d", i);
     }
     struct weft_execution now = describe(f, &id);
-    ok(now.state == WEFT_STATE_READY && now.epoch == 0 && now.attempt == 1, "as on the first day");
+    ok(now.state == WEFT_STATE_READY && now.epoch == 0 && now.attempt == 1,
+       "the replayed execution is as new");
     is_int(attempts(f, &id).count, TIMES, "every end that was taken back is in the history");
     expect_last_attempt(f, &id,
                         &(struct weft_attempt){.ended = "cancelled", .ended_us = f->now_us});
     struct weft_claimed lease = take(f, f->b, lane);
     ok(lease.epoch == 1 && lease.attempt == 1, "the first claim of all");
-    is_int(complete(f, f->b, &lease, "1").err.rc, WEFT_OK, "and it can be finished");
+    is_int(complete(f, f->b, &lease, "1").err.rc, WEFT_OK,
+           "the replayed execution can be completed");
 }
 
 CASE(replay_after_a_lease_without_a_claim_in_between)
 {
-    /* The same epoch ends twice: once as a lease, then as executions that nobody held. */
+    /* The same epoch ends twice: once as a lease, then as executions without a lease. */
     struct weft_claimed lease = start(f, NULL);
     (void)put_back(f, WEFT_PUT_BACK_RELEASE, &lease, 0);
     for (int i = 0; i < 3; i++) {
@@ -150,7 +152,8 @@ CASE(replay_after_a_lease_without_a_claim_in_between)
     }
     is_int(put_back(f, WEFT_PUT_BACK_RELEASE, &lease, 0).err.rc, WEFT_OK,
            "the holder's own word is still known");
-    is_int(complete(f, f->b, &lease, "1").fence, WEFT_FENCE_RELEASED, "and that it gave it back");
+    is_int(complete(f, f->b, &lease, "1").fence, WEFT_FENCE_RELEASED,
+           "a complete after the release is fenced as released");
     is_int(take(f, f->a, lease.lane).epoch, 2, "the next lease is the second");
 }
 
@@ -162,11 +165,11 @@ CASE(replay_hides_the_old_result)
     (void)steer_id(f, WEFT_STEER_REPLAY, &lease.id);
     is_str(result_text(f, &lease.id), NULL, "gone from sight with the replay");
     struct weft_claimed next = take(f, f->b, lease.lane);
-    is_str(result_text(f, &lease.id), NULL, "and while the new life runs");
+    is_str(result_text(f, &lease.id), NULL, "the old result stays hidden while the new life runs");
     (void)complete(f, f->a, &lease, "\"old\""); /* the old holder's lost reply */
     is_str(result_text(f, &lease.id), NULL, "a repeat from the old life does not bring it back");
     (void)complete(f, f->b, &next, "\"new\"");
-    is_str(result_text(f, &lease.id), "\"new\"", "until there is a new one");
+    is_str(result_text(f, &lease.id), "\"new\"", "the new result is shown");
     (void)steer_id(f, WEFT_STEER_REPLAY, &lease.id);
     next = take(f, f->a, lease.lane);
     (void)fail_as(f, f->a, &next, &(struct weft_failure){.permanent = true});
@@ -184,7 +187,7 @@ CASE(replay_fences_the_workers_of_the_old_life)
     is_int(complete(f, f->b, &next, NULL).err.rc, WEFT_OK, "the worker of the new life may write");
 }
 
-CASE(replay_keeps_what_was_submitted)
+CASE(replay_keeps_the_submitted_fields)
 {
     static const struct weft_tag tag = {"team", "blue"};
     const struct weft_spec spec = {.payload = "[1,2]",
@@ -202,7 +205,7 @@ CASE(replay_keeps_what_was_submitted)
     struct weft_claimed next = take(f, f->b, lease.lane);
     ok(next.payload_size == 5 && memcmp(next.payload, "[1,2]", 5) == 0, "the payload");
     ok(next.tag_count == 1 && strcmp(next.tags[0].value, "blue") == 0, "the tags");
-    is_int(next.created_us, lease.created_us, "and when it was submitted");
+    is_int(next.created_us, lease.created_us, "the submit time is kept");
 }
 
 CASE(replay_takes_its_old_place)
@@ -226,16 +229,16 @@ CASE(replay_policy_goes_on)
     struct weft_claimed next = take(f, f->b, lease.lane);
     is_int(next.lease_expires_us, f->now_us + 4000 * WEFT_MS, "the lease time");
     forward_ms(f, 2000);
-    is_int(run_pass(f, f->a, WEFT_SCANNER_ATTEMPT_TIMEOUT).failed, 1, "and the only attempt");
+    is_int(run_pass(f, f->a, WEFT_SCANNER_ATTEMPT_TIMEOUT).failed, 1,
+           "the limit of one attempt is kept");
 }
 
-CASE(replay_is_bounded_and_harms_nobody_else)
+CASE(replay_is_bounded_and_leaves_other_items)
 {
     /* The count of replays is a small number in the store: its end is a clear answer, not a crash
      * of the whole call. */
     struct weft_claimed worn = bring(f, WEFT_STATE_SUCCEEDED, NULL);
-    run_sql(f, strcmp(f->store, "pg") == 0 ? "UPDATE weft.outcome SET replays = 30000"
-                                           : "UPDATE outcome SET replays = 30000");
+    run_sql_of(f, "UPDATE weft.outcome SET replays = 30000", "UPDATE outcome SET replays = 30000");
     struct weft_claimed fresh = bring(f, WEFT_STATE_SUCCEEDED, NULL);
     struct weft_execution before = describe(f, &worn.id);
     const struct weft_steer item[] = {{.id = worn.id}, {.id = fresh.id}};
@@ -246,9 +249,9 @@ CASE(replay_is_bounded_and_harms_nobody_else)
     ok(answer[0].err.rc == WEFT_NOT_LIVE && !answer[0].changed &&
            answer[0].state == WEFT_STATE_SUCCEEDED,
        "one replay too many is refused");
-    ok(answer[1].err.rc == WEFT_OK && answer[1].changed, "its neighbour is replayed");
+    ok(answer[1].err.rc == WEFT_OK && answer[1].changed, "the other item of the call is replayed");
     struct weft_execution after = describe(f, &worn.id);
-    ok(same_execution(&before, &after), "and nothing changed");
+    ok(same_execution(&before, &after), "the refused replay changes nothing");
 }
 
 CASE(replay_many_in_one_call)

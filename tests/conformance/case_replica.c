@@ -35,7 +35,7 @@ static struct weft_replica_rows list(struct fixture *f)
 
 CASE(replica_beats_and_leaves)
 {
-    is_int(list(f).count, 0, "none at first");
+    is_int(list(f).count, 0, "a new store lists no replica");
     struct weft_replica_row one = new_row(f, "one");
     weft_usec began_us = f->now_us;
     beat(f, &one);
@@ -43,13 +43,13 @@ CASE(replica_beats_and_leaves)
     struct weft_replica_row two = new_row(f, "two");
     beat(f, &two);
     struct weft_replica_rows rows = list(f);
-    is_int(rows.count, 2, "both are listed, to another process");
+    is_int(rows.count, 2, "another process lists both replicas");
     ok(weft_id_cmp(&rows.item[0].id, &two.id) == 0, "the newest first");
     const struct weft_replica_row *row = &rows.item[1];
     ok(strcmp(row->host, "one") == 0 && row->pid == 4711 && strcmp(row->version, "1.2.3") == 0 &&
            strcmp(row->url, one.url) == 0 && row->started_us == began_us &&
            row->up_since_us == began_us && row->seen_us == began_us,
-       "as it was written, and when");
+       "the row is as it was written");
     one.up_since_us = f->now_us;
     one.scanners = "[{\"name\":\"intake\"}]";
     beat(f, &one);
@@ -57,9 +57,9 @@ CASE(replica_beats_and_leaves)
     is_int(rows.count, 2, "a second heartbeat adds nothing");
     row = &rows.item[1];
     ok(row->seen_us == f->now_us && row->up_since_us == f->now_us && row->started_us == began_us,
-       "it was seen again, up since later, and started when it did");
-    is_str(row->scanners, one.scanners, "what its scanners did is replaced");
-    is_int(weft_engine_replica_remove(f->b, &one.id, &f->err), WEFT_OK, "it leaves");
+       "the beat moves seen and up since, not started");
+    is_str(row->scanners, one.scanners, "the beat replaces the scanners");
+    is_int(weft_engine_replica_remove(f->b, &one.id, &f->err), WEFT_OK, "the replica is removed");
     is_int(weft_engine_replica_remove(f->b, &one.id, &f->err), WEFT_OK, "twice does no harm");
     rows = list(f);
     ok(rows.count == 1 && strcmp(rows.item[0].host, "two") == 0, "the other stays");
@@ -81,17 +81,19 @@ CASE(replica_is_alive_while_it_beats)
     struct weft_replica shown = weft_replica_shown(&rows.item[0], f->now_us + WEFT_DEAD_US);
     ok(shown.alive && shown.pid == 4711 && strcmp(shown.settings, row.settings) == 0,
        "alive as long as it may be silent");
-    ok(!weft_replica_shown(&rows.item[0], f->now_us + WEFT_DEAD_US + 1).alive, "then dead");
+    ok(!weft_replica_shown(&rows.item[0], f->now_us + WEFT_DEAD_US + 1).alive,
+       "a replica silent for longer is dead");
     struct weft_scanners scanners = weft_replica_scanners(&rows, f->now_us, f->arena);
     ok(scanners.count == 2 && strcmp(scanners.item[0].name, "intake") == 0 &&
            strcmp(scanners.item[1].name, "retired") == 0,
-       "what can be read of its scanners is there");
+       "the readable part of the scanners is listed");
     scanners = weft_replica_scanners(&rows, f->now_us + WEFT_DEAD_US + 1, f->arena);
-    is_int(scanners.count, 0, "those of a dead one are not");
+    is_int(scanners.count, 0, "scanners of a dead replica are not listed");
     row.scanners = "not json";
     beat(f, &row);
     rows = list(f);
-    is_int(weft_replica_scanners(&rows, f->now_us, f->arena).count, 0, "nor what is no list");
+    is_int(weft_replica_scanners(&rows, f->now_us, f->arena).count, 0,
+           "a replica whose scanner list is not JSON adds no scanner");
 }
 
 /* A status for every scanner, all of them alike. */

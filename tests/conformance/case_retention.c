@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Retention: when an outcome goes, what goes with it, and what stays. */
+/* Retention: when an outcome is removed, which rows go with it, and which stay. */
 
 #include "conformance.h"
 
@@ -16,19 +16,11 @@ static struct weft_pass_report retain_with(struct fixture *f, const struct weft_
     return report;
 }
 
-static uint64_t counter(const struct weft_pass_report *report, const char *name)
-{
-    for (size_t i = 0; i < report->counter_count; i++)
-        if (strcmp(report->counter[i].name, name) == 0)
-            return report->counter[i].value;
-    ok(false, "there is a counter '%s'", name);
-    return 0;
-}
-
 static struct weft_pass_report retain(struct fixture *f)
 {
     struct weft_pass_report report = retain_with(f, NULL);
-    is_int(counter(&report, "processed"), (int64_t)report.handled, "processed is what it handled");
+    is_int(counter_of(&report, "processed"), (int64_t)report.handled,
+           "processed is what it handled");
     ok(!report.more, "nothing is left to do");
     return report;
 }
@@ -40,15 +32,15 @@ static void expect_gone(struct fixture *f, const struct weft_claimed *lease)
     struct weft_bytes bytes = {0};
     const struct weft_bytes_of payload = {
         .kind = WEFT_BYTES_PAYLOAD, .ns = "default", .id = lease->id};
-    is_int(state_of(f, &lease->id), WEFT_STATE_NONE, "it is not there");
+    is_int(state_of(f, &lease->id), WEFT_STATE_NONE, "the removed execution cannot be described");
     is_int(count_rows(f, &(struct weft_filter){.lane = lease->lane}), 0, "no list shows it");
     is_int(weft_engine_attempts(f->a, "default", &lease->id, f->arena, &list, &f->err),
-           WEFT_NOT_FOUND, "it has no history");
+           WEFT_NOT_FOUND, "the removed execution has no attempts");
     is_int(weft_engine_bytes(f->a, &payload, f->arena, &bytes, &f->err), WEFT_NOT_FOUND,
-           "nor a payload");
-    ok(!result_text(f, &lease->id), "nor a result");
+           "the removed execution has no payload");
+    ok(!result_text(f, &lease->id), "the removed execution has no result");
     is_int(steer_id(f, WEFT_STEER_REPLAY, &lease->id).err.rc, WEFT_NOT_FOUND,
-           "it cannot come back");
+           "the removed execution cannot be replayed");
 }
 
 static struct weft_claimed succeed(struct fixture *f, const struct weft_spec *spec)
@@ -64,12 +56,13 @@ CASE(retention_nothing_due)
     ok(report.handled == 0 && report.next_due_us == WEFT_NEVER, "an empty store has nothing due");
     struct weft_claimed living = start(f, NULL);
     report = retain(f);
-    ok(report.handled == 0 && report.next_due_us == WEFT_NEVER, "nor do the living ever become it");
+    ok(report.handled == 0 && report.next_due_us == WEFT_NEVER,
+       "a running execution is never due for removal");
     is_int(complete(f, f->a, &living, "1").err.rc, WEFT_OK, "one ends");
     report = retain(f);
-    is_int(report.handled, 0, "it stays");
-    is_int(report.next_due_us, f->now_us + WEEK_MS * WEFT_MS, "for a week");
-    is_str(result_text(f, &living.id), "1", "whole");
+    is_int(report.handled, 0, "the execution that just ended stays");
+    is_int(report.next_due_us, f->now_us + WEEK_MS * WEFT_MS, "the execution is due in a week");
+    is_str(result_text(f, &living.id), "1", "the result is kept");
 }
 
 CASE(retention_to_the_moment)
@@ -78,12 +71,12 @@ CASE(retention_to_the_moment)
     forward_ms(f, WEEK_MS - 1);
     struct weft_pass_report report = retain(f);
     is_int(report.handled, 0, "a moment before its time it is there");
-    ok(report.next_due_us > f->now_us, "and its time is still to come");
+    ok(report.next_due_us > f->now_us, "the due time is still to come");
     forward_ms(f, 1);
-    is_int(retain(f).handled, 1, "at the moment it goes");
+    is_int(retain(f).handled, 1, "the pass at its time removes it");
     expect_gone(f, &lease);
     report = retain(f);
-    ok(report.handled == 0 && report.next_due_us == WEFT_NEVER, "once");
+    ok(report.handled == 0 && report.next_due_us == WEFT_NEVER, "a further pass finds nothing");
 }
 
 CASE(retention_by_state)
@@ -127,7 +120,7 @@ CASE(retention_policy_before_lane_before_default)
     forward_ms(f, WEEK_MS - DAY_MS - 1);
     is_int(retain(f).handled, 0, "the third stays a week");
     forward_ms(f, 1);
-    is_int(retain(f).handled, 1, "no longer");
+    is_int(retain(f).handled, 1, "the pass at its time removes it");
     expect_gone(f, &plain);
 }
 
@@ -168,7 +161,8 @@ CASE(retention_lane_settings)
             expect_err(&err, WEFT_INVALID_VALUE, "retention_ms", "it is blamed");
     }
     is_int(weft_engine_lanes(f->b, "default", f->arena, &lanes, &f->err), WEFT_OK, "the lanes");
-    ok(lanes.count == 1 && lanes.item[0].retention_ms == WEFT_DELAY_MAX_MS, "as it was put");
+    ok(lanes.count == 1 && lanes.item[0].retention_ms == WEFT_DELAY_MAX_MS,
+       "the lane has the retention that was put");
 }
 
 /* ---- What ------------------------------------------------------------------------------------ */
@@ -195,15 +189,16 @@ CASE(retention_takes_all_that_mentions_it)
 
     struct weft_pass_report report = retain(f);
     is_int(report.handled, 1, "the old one goes");
-    is_int(counter(&report, "attempts"), 2, "with what was before its end");
-    is_int(counter(&report, "keys"), 1, "and its key");
-    is_int(counter(&report, "skipped_locked"), 0, "nothing was in the way");
+    is_int(counter_of(&report, "attempts"), 2, "the attempts of the old one are removed");
+    is_int(counter_of(&report, "keys"), 1, "the key of the old one is removed");
+    is_int(counter_of(&report, "skipped_locked"), 0, "no row was locked");
     expect_gone(f, &third);
     is_int(state_of(f, &other.id), WEFT_STATE_RUNNING, "the living stay");
-    is_int(state_of(f, &young.id), WEFT_STATE_SUCCEEDED, "and what is younger");
+    is_int(state_of(f, &young.id), WEFT_STATE_SUCCEEDED,
+           "an execution younger than the retention stays");
     ok(submit(f, f->a, &(struct weft_spec){.kind = "job", .key = "young", .lane = young.lane})
            .duplicate,
-       "whose key is held");
+       "the key of the younger one is held");
 
     const struct weft_spec fresh = {.kind = "job", .key = "again", .lane = first.lane};
     struct weft_submitted again = submit(f, f->a, &fresh);
@@ -217,11 +212,11 @@ CASE(retention_and_a_late_worker)
     static const struct weft_policy hour = {.retention_ms = HOUR_MS};
     struct weft_claimed lost = start_policy(f, &hour);
     forward_ms(f, 60000);
-    is_int(run_pass(f, f->a, WEFT_SCANNER_LEASE_EXPIRY).handled, 1, "its lease runs out");
+    is_int(run_pass(f, f->a, WEFT_SCANNER_LEASE_EXPIRY).handled, 1, "the lease runs out");
     struct weft_claimed next = take(f, f->b, lost.lane);
     is_int(complete(f, f->b, &next, NULL).err.rc, WEFT_OK, "another does the work");
     forward_ms(f, hour.retention_ms);
-    is_int(retain(f).handled, 1, "which is forgotten");
+    is_int(retain(f).handled, 1, "the completed execution is removed");
     const struct weft_claimed *lease[] = {&lost, &next};
     for (size_t i = 0; i < WEFT_LEN(lease); i++) {
         struct weft_lease_answer answer[] = {
@@ -235,7 +230,7 @@ CASE(retention_and_a_late_worker)
             is_int(answer[k].err.rc, WEFT_NOT_FOUND, "lease %zu, call %zu: there is no such work",
                    i, k);
     }
-    is_int(state_of(f, &lost.id), WEFT_STATE_NONE, "nothing came back");
+    is_int(state_of(f, &lost.id), WEFT_STATE_NONE, "no call brought the execution back");
 }
 
 /* ---- How much -------------------------------------------------------------------------------- */
@@ -256,7 +251,7 @@ CASE(retention_batches)
         struct weft_pass_report report = retain_with(f, &(struct weft_pass_config){.batch = 3});
         ok(report.handled == counts[i] && !report.more, "%zu in batches of 3 are all removed",
            counts[i]);
-        is_int(count_rows(f, &(struct weft_filter){0}), 0, "nothing is left");
+        is_int(count_rows(f, &(struct weft_filter){0}), 0, "no execution is left");
     }
     struct weft_pass_report report = {0};
     const uint32_t most = weft_scanner_info(WEFT_SCANNER_RETENTION)->batch_max;
@@ -286,9 +281,10 @@ CASE(retention_many_groups)
         report = retain_with(f, &(struct weft_pass_config){.batch = 7});
         removed += report.handled;
     }
-    ok(removed == 400 && !report.more, "what is due goes");
-    is_int(count_rows(f, &(struct weft_filter){0}), 200, "what is not stays");
-    is_int(report.next_due_us, f->now_us + (WEEK_MS - DAY_MS) * WEFT_MS, "for six days more");
+    ok(removed == 400 && !report.more, "the passes remove 400 that are due");
+    is_int(count_rows(f, &(struct weft_filter){0}), 200, "200 that are not due stay");
+    is_int(report.next_due_us, f->now_us + (WEEK_MS - DAY_MS) * WEFT_MS,
+           "the next due time is in six days");
 }
 
 /* A transaction takes no more bytes than any other, whatever the batch; one too large goes alone.
@@ -312,7 +308,7 @@ CASE(retention_large_payloads)
         report = retain_with(f, NULL);
         handled += report.handled;
     }
-    is_int(handled, LARGE, "all go");
+    is_int(handled, LARGE, "all rows are removed");
 }
 
 /* ---- Filters --------------------------------------------------------------------------------- */
@@ -326,11 +322,11 @@ CASE(retention_of_a_namespace)
     is_int(steer(f, WEFT_STEER_CANCEL, &item).err.rc, WEFT_OK, "one of another namespace");
     forward_ms(f, WEEK_MS);
     is_int(retain_with(f, &(struct weft_pass_config){.ns = "nobody"}).handled, 0,
-           "of a namespace that is not there nothing goes");
+           "a pass of an unknown namespace removes nothing");
     struct weft_pass_report report = retain_with(f, &(struct weft_pass_config){.ns = "other"});
-    ok(report.handled == 1 && !report.more, "of one that is, its own");
+    ok(report.handled == 1 && !report.more, "a pass of a namespace removes its execution");
     is_int(count_rows(f, &(struct weft_filter){0}), 3, "the others stay");
-    is_int(retain(f).handled, 3, "until they are asked for");
+    is_int(retain(f).handled, 3, "a pass of all namespaces removes the others");
 }
 
 CASE(retention_of_partitions)
@@ -347,10 +343,12 @@ CASE(retention_of_partitions)
     const struct weft_pass_config second = {.partition_first = 100, .partition_last = 255};
     struct weft_pass_report report = retain_with(f, &first);
     is_int(report.handled, (int64_t)low, "a range takes its own");
-    ok(!report.more, "and is done when those are gone");
-    is_int(counter(&report, "skipped_locked"), 0, "what is not its own does not count");
+    ok(!report.more, "a pass over a range reports no more when the range is empty");
+    is_int(counter_of(&report, "skipped_locked"), 0,
+           "rows of other ranges are not counted as skipped");
     is_int(count_rows(f, &(struct weft_filter){0}), (int64_t)(COUNT - low), "the rest stays");
-    is_int(retain_with(f, &second).handled, (int64_t)(COUNT - low), "for the other range");
+    is_int(retain_with(f, &second).handled, (int64_t)(COUNT - low),
+           "the other range removes the rest");
 }
 
 CASE(retention_for_a_moment)
@@ -361,6 +359,6 @@ CASE(retention_for_a_moment)
     struct weft_pass_report report = retain_with(f, &config);
     ok(report.handled == 2 && report.more, "a pass without time makes one batch and says so");
     report = retain_with(f, &config);
-    ok(report.handled == 2 && report.more, "and another");
+    ok(report.handled == 2 && report.more, "the second pass without time also makes one batch");
     is_int(retain(f).handled, 1, "one with time does the rest");
 }

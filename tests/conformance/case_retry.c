@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What follows a failed attempt: the wait, the next attempt, or the end. */
+/* After a failed attempt: the wait, the next attempt, or the end. */
 
 #include "conformance.h"
 
@@ -65,7 +65,7 @@ CASE(retry_waits_as_the_policy_says)
         for (; tries < WEFT_LEN(row[i].wait_ms) && row[i].wait_ms[tries]; tries++) {
             struct weft_claimed next = fail_and_wait(f, &lease, row[i].wait_ms[tries]);
             is_int(next.attempt, lease.attempt + 1, "the attempt number grows by one");
-            is_int(next.epoch, lease.epoch + 1, "and so does the epoch");
+            is_int(next.epoch, lease.epoch + 1, "the epoch grows by one");
             lease = next;
         }
         struct weft_lease_answer answer = fail(f, f->b, &lease, "flaky");
@@ -100,7 +100,7 @@ CASE(retry_jitter_stays_within_a_fifth_of_the_wait)
         spec[i] = (struct weft_spec){.kind = "job", .policy = &policy};
     is_int(weft_engine_submit(f->a, "default", spec, COUNT, made, &f->err), WEFT_OK, "submit");
     struct weft_claim_result result = claim(f, f->a, COUNT);
-    is_int(result.count, COUNT, "claim");
+    is_int(result.count, COUNT, "all are claimed");
     struct weft_failure item[COUNT];
     struct weft_lease_answer answer[COUNT];
     for (size_t i = 0; i < result.count; i++)
@@ -117,7 +117,7 @@ CASE(retry_jitter_stays_within_a_fifth_of_the_wait)
     }
     is_int(inside, COUNT, "every wait is within a fifth of the computed one");
     /* Fewer than 15 of 200 in a quarter has a chance below one in 10^9. */
-    ok(early >= 15 && late >= 15, "and they are spread (%zu early, %zu late)", early, late);
+    ok(early >= 15 && late >= 15, "the waits are spread (%zu early, %zu late)", early, late);
     ok(distinct > COUNT / 2, "each throws its own dice (%zu differ)", distinct);
 }
 
@@ -133,7 +133,8 @@ CASE(retry_after_beats_the_backoff)
             fail_as(f, f->a, &lease, &(struct weft_failure){.retry_after_ms = row[i].given_ms});
         is_int(answer.run_at_us, row[i].wait_ms ? f->now_us + row[i].wait_ms * WEFT_MS : 0,
                "retry_after %lld", (long long)row[i].given_ms);
-        is_int(answer.state, row[i].wait_ms ? WEFT_STATE_DELAYED : WEFT_STATE_READY, "its state");
+        is_int(answer.state, row[i].wait_ms ? WEFT_STATE_DELAYED : WEFT_STATE_READY,
+               "the execution is delayed if there is a wait");
         is_int(describe(f, &lease.id).attempt, 2, "an attempt was spent");
     }
 }
@@ -148,7 +149,7 @@ CASE(retry_after_is_bounded)
         is_int(answer.err.rc, WEFT_INVALID_VALUE, "retry_after %lld", (long long)wrong[i]);
         is_str(answer.err.field, "retry_after_ms", "the field is named");
     }
-    is_int(state_of(f, &lease.id), WEFT_STATE_RUNNING, "and the lease is still held");
+    is_int(state_of(f, &lease.id), WEFT_STATE_RUNNING, "a refused retry_after keeps the lease");
 }
 
 /* What makes a failure final, against everything that asks for another attempt. */
@@ -198,7 +199,7 @@ CASE(retry_final_failures)
     }
 }
 
-CASE(retry_exhausted_tells_the_last_error)
+CASE(retry_exhausted_keeps_the_last_error)
 {
     static const struct weft_policy policy = {.max_attempts = 2, .initial_ms = -1};
     struct weft_claimed lease = start_policy(f, &policy);
@@ -210,17 +211,17 @@ CASE(retry_exhausted_tells_the_last_error)
     (void)fail_as(f, f->b, &next,
                   &(struct weft_failure){.error_class = "second", .message = "two"});
     struct weft_execution end = describe(f, &lease.id);
-    is_int(end.state, WEFT_STATE_FAILED, "failed");
-    is_str(end.error_class, "second", "with the last class");
-    is_str(end.error_message, "two", "and its message");
-    is_str(end.worker, "worker-b", "by the last worker");
-    is_int(end.finished_us, f->now_us, "then");
+    is_int(end.state, WEFT_STATE_FAILED, "the execution has failed");
+    is_str(end.error_class, "second", "the execution has the class of the last failure");
+    is_str(end.error_message, "two", "the execution has the message of the last failure");
+    is_str(end.worker, "worker-b", "the execution has the last worker");
+    is_int(end.finished_us, f->now_us, "the execution finished at the last failure");
     is_int(end.attempt, 2, "in the second attempt");
     struct weft_attempts list = attempts(f, &lease.id);
     ok(list.count == 2 && strcmp(list.item[0].error_class, "first") == 0 &&
            strcmp(list.item[0].error_message, "one") == 0,
        "the first error is in the history");
-    is_int(claim_lane(f, f->a, lease.lane).count, 0, "it is over");
+    is_int(claim_lane(f, f->a, lease.lane).count, 0, "the failed execution cannot be claimed");
 }
 
 /* What a reader is told about attempts, at one point of a life. */
@@ -239,7 +240,7 @@ static void expect_retries(struct fixture *f, const struct weft_id *id, int32_t 
        "%s: the policy, with its defaults", weft_state_name(item.state));
 }
 
-CASE(retry_is_told_to_readers)
+CASE(retry_is_shown_to_readers)
 {
     static const char *const no_retry[] = {"bad_input"};
     static const struct weft_policy policy = {
@@ -356,8 +357,8 @@ CASE(retry_error_texts)
            strcmp(answer.err.field, "class") == 0,
        "a class that is too long is refused");
     answer = fail_as(f, f->a, &lease, &(struct weft_failure){.message = "\xff"});
-    is_int(answer.err.rc, WEFT_INVALID_VALUE, "so is a message that is not UTF-8");
-    is_int(state_of(f, &lease.id), WEFT_STATE_RUNNING, "and the lease is still held");
+    is_int(answer.err.rc, WEFT_INVALID_VALUE, "a message that is not UTF-8 is refused");
+    is_int(state_of(f, &lease.id), WEFT_STATE_RUNNING, "a refused failure keeps the lease");
 }
 
 CASE(retry_comes_back_to_its_old_place)
@@ -367,7 +368,8 @@ CASE(retry_comes_back_to_its_old_place)
     ok(weft_id_cmp(&lease.id, &first) == 0, "the first is claimed first");
     (void)fail_as(f, f->a, &lease, &(struct weft_failure){.retry_after_ms = -1});
     lease = claim_one(f, f->a);
-    ok(weft_id_cmp(&lease.id, &first) == 0, "and again, before what came later");
+    ok(weft_id_cmp(&lease.id, &first) == 0,
+       "the first, failed without a wait, is claimed before later work");
     lease = claim_one(f, f->b);
-    ok(weft_id_cmp(&lease.id, &second) == 0, "then the second");
+    ok(weft_id_cmp(&lease.id, &second) == 0, "the second is claimed next");
 }

@@ -74,15 +74,6 @@ static void sweep_lane(struct fixture *f, const char *lane)
         ok(false, "sweep %s: %s", lane, f->err.text);
 }
 
-static struct weft_pass_report pass_with(struct fixture *f, enum weft_scanner scanner,
-                                         const struct weft_pass_config *config)
-{
-    struct weft_pass_report report = {0};
-    if (weft_engine_pass(f->b, scanner, config, &report, &f->err))
-        ok(false, "%s: %s", weft_scanner_name(scanner), f->err.text);
-    return report;
-}
-
 static struct weft_pass_report pass_in(struct fixture *f, enum weft_scanner scanner, uint32_t batch)
 {
     return pass_with(f, scanner, &(struct weft_pass_config){.batch = batch});
@@ -152,13 +143,13 @@ CASE(scan_in_batches)
                "%s: %zu rows in batches of %u: more or not", weft_scanner_name(kind->scanner),
                row[at].rows, row[at].batch);
         }
-        ok(!report.more, "it comes to an end");
+        ok(!report.more, "the last pass reports no more");
         sweep_lane(f, weft_scanner_name(kind->scanner));
     }
 }
 
 /* What ended in another way before it was due is never looked at. */
-CASE(scan_leaves_what_ended)
+CASE(scan_leaves_ended_executions)
 {
     for (size_t i = 0; i < WEFT_LEN(kinds); i++) {
         struct weft_id *id = make_due(f, &kinds[i], 2);
@@ -170,7 +161,7 @@ CASE(scan_leaves_what_ended)
         struct weft_execution after = describe(f, &id[0]);
         ok(same_execution(&before, &after), "%s: what is over stays as it is",
            weft_scanner_name(kinds[i].scanner));
-        is_int(pass_in(f, kinds[i].scanner, 0).handled, 0, "and nothing is done twice");
+        is_int(pass_in(f, kinds[i].scanner, 0).handled, 0, "a second pass handles nothing");
     }
 }
 
@@ -231,5 +222,6 @@ CASE(scan_forgives_an_outage)
         lease = take(f, f->a, lease.lane);
     }
     forward_ms(f, DUE_MS);
-    is_int(pass_in(f, WEFT_SCANNER_LEASE_EXPIRY, 0).failed, 1, "what was not forgiven counts");
+    is_int(pass_in(f, WEFT_SCANNER_LEASE_EXPIRY, 0).failed, 1,
+           "a loss that was not forgiven counts");
 }

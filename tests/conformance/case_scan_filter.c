@@ -41,15 +41,6 @@ static struct weft_id *make_due(struct fixture *f, enum weft_scanner scanner, co
     return id;
 }
 
-static struct weft_pass_report pass_with(struct fixture *f, enum weft_scanner scanner,
-                                         const struct weft_pass_config *config)
-{
-    struct weft_pass_report report = {0};
-    if (weft_engine_pass(f->b, scanner, config, &report, &f->err))
-        ok(false, "%s: %s", weft_scanner_name(scanner), f->err.text);
-    return report;
-}
-
 CASE(scan_of_one_namespace)
 {
     const struct weft_pass_config red = {.ns = "red"}, blue = {.ns = "blue"}, none = {.ns = "void"};
@@ -152,7 +143,7 @@ CASE(scan_behind_very_many_others)
                "%s: out of sight, to be looked for later", name);
         forward_ms(f, 2000);
         is_int(pass_with(f, scanner[i], &red).next_due_us, begin_us + 9000 * WEFT_MS,
-               "%s: in sight, though nobody did the others", name);
+               "%s: handled although other namespaces are not", name);
         while (pass_with(f, scanner[i], &blue).more)
             continue;
         forward_ms(f, 7000);
@@ -174,18 +165,18 @@ CASE(scan_intake_of_one_namespace)
             "SELECT weft.weft_submit('not a kind', namespace => 'blue')");
     struct weft_pass_report report =
         pass_with(f, WEFT_SCANNER_INTAKE, &(struct weft_pass_config){.ns = "void"});
-    ok(report.handled == 0 && !report.more, "nothing of a namespace that nobody wrote of");
+    ok(report.handled == 0 && !report.more, "a pass of an unknown namespace takes nothing");
     report = pass_with(f, WEFT_SCANNER_INTAKE, &(struct weft_pass_config){.ns = "red"});
-    ok(report.handled == 3 && report.failed == 0, "its own, though the namespace is new");
-    is_str(report.counter[0].name, "processed", "counted");
-    is_int(report.counter[0].value, 3, "all three");
-    is_int(count_rows(f, &(struct weft_filter){.ns = "red"}), 3, "they are there");
+    ok(report.handled == 3 && report.failed == 0, "a pass of a new namespace takes its three rows");
+    is_str(report.counter[0].name, "processed", "the first counter is processed");
+    is_int(report.counter[0].value, 3, "three rows were processed");
+    is_int(count_rows(f, &(struct weft_filter){.ns = "red"}), 3, "the three executions exist");
     report = pass_with(f, WEFT_SCANNER_INTAKE, &(struct weft_pass_config){.ns = "red"});
-    ok(report.handled == 0 && !report.more, "and no other");
+    ok(report.handled == 0 && !report.more, "a second pass of the namespace finds nothing");
     report = pass_with(f, WEFT_SCANNER_INTAKE, &(struct weft_pass_config){.ns = "blue"});
     is_int(report.handled, 3, "another does the rest");
-    is_str(report.counter[1].name, "refused", "counted too");
-    is_int(report.counter[1].value, 1, "what was not valid");
+    is_str(report.counter[1].name, "refused", "a pass of the other namespace takes its rows");
+    is_int(report.counter[1].value, 1, "the second counter is refused");
 }
 
 CASE(scan_intake_of_some_partitions)
@@ -204,6 +195,8 @@ CASE(scan_intake_of_some_partitions)
     for (size_t i = 0; i < page.count; i++)
         inside += weft_id_partition(&page.item[i].id) < 128;
     ok(page.count == first && inside == first, "all of them of these partitions");
-    is_int(pass_with(f, WEFT_SCANNER_INTAKE, &low).handled, 0, "no other");
-    is_int(pass_with(f, WEFT_SCANNER_INTAKE, &high).handled, 200 - first, "and then the rest");
+    is_int(pass_with(f, WEFT_SCANNER_INTAKE, &low).handled, 0,
+           "a second pass of these partitions takes nothing");
+    is_int(pass_with(f, WEFT_SCANNER_INTAKE, &high).handled, 200 - first,
+           "a pass of the other partitions takes the rest");
 }

@@ -8,21 +8,12 @@
 #define TTL_MS (WEFT_WORKER_TTL_US / WEFT_MS)
 #define DAY_MS ((int64_t)24 * 3600 * 1000)
 
-static uint64_t counter(const struct weft_pass_report *report, const char *name)
-{
-    for (size_t i = 0; i < report->counter_count; i++)
-        if (strcmp(report->counter[i].name, name) == 0)
-            return report->counter[i].value;
-    ok(false, "there is a counter %s", name);
-    return 0;
-}
-
 static struct weft_pass_report expire(struct fixture *f, const struct weft_pass_config *config)
 {
     struct weft_pass_report report = {0};
     enum weft_rc rc = weft_engine_pass(f->b, WEFT_SCANNER_WORKER_EXPIRY, config, &report, &f->err);
     ok(rc == WEFT_OK, "worker_expiry%s%s", rc ? ": " : "", rc ? f->err.text : "");
-    is_int(report.next_due_us, WEFT_NEVER, "it runs by its interval");
+    is_int(report.next_due_us, WEFT_NEVER, "the pass has no due time");
     return report;
 }
 
@@ -43,11 +34,12 @@ static size_t listed(struct fixture *f, const char *ns)
 CASE(worker_expiry_of_nothing)
 {
     struct weft_pass_report report = expire(f, NULL);
-    ok(report.handled == 0 && report.failed == 0 && !report.more, "nothing to do");
+    ok(report.handled == 0 && report.failed == 0 && !report.more,
+       "a pass without workers handles nothing");
     is_int(report.counter_count, 4, "all counters are there");
     hear(f, "default", "w");
     report = expire(f, NULL);
-    ok(report.handled == 0 && listed(f, "default") == 1, "nobody is old enough");
+    ok(report.handled == 0 && listed(f, "default") == 1, "a young worker stays listed");
 }
 
 CASE(worker_expiry_at_the_time_to_live)
@@ -59,18 +51,19 @@ CASE(worker_expiry_at_the_time_to_live)
     is_int(expire(f, NULL).handled, 0, "a millisecond before its time");
     forward_ms(f, 1);
     struct weft_pass_report report = expire(f, NULL);
-    ok(report.handled == 1 && counter(&report, "processed") == 1, "exactly then the first goes");
+    ok(report.handled == 1 && counter_of(&report, "processed") == 1, "exactly then the first goes");
     is_int(listed(f, "default"), 1, "the second has a millisecond left");
     hear(f, "default", "second");
     forward_ms(f, TTL_MS - 1);
-    is_int(expire(f, NULL).handled, 0, "one that was heard of again begins anew");
+    is_int(expire(f, NULL).handled, 0, "a worker that was seen again is kept from then on");
     forward_ms(f, 1);
-    is_int(expire(f, NULL).handled, 1, "and ends");
+    is_int(expire(f, NULL).handled, 1,
+           "the worker is removed when the time since it was last seen is over");
     hear(f, "default", "first");
     is_int(listed(f, "default"), 1, "one that left may come back");
 }
 
-CASE(worker_expiry_spares_those_who_hold_leases)
+CASE(worker_expiry_keeps_workers_with_leases)
 {
     struct weft_id id = submit_job(f);
     struct weft_claimed lease = claim_one(f, f->a);
@@ -82,18 +75,18 @@ CASE(worker_expiry_spares_those_who_hold_leases)
         is_int(renew(f, f->a, &lease).err.rc, WEFT_OK, "a heartbeat");
     }
     struct weft_pass_report report = expire(f, NULL);
-    ok(counter(&report, "processed") == 1 && counter(&report, "holding_leases") == 1,
+    ok(counter_of(&report, "processed") == 1 && counter_of(&report, "holding_leases") == 1,
        "the idle one goes, the other is counted");
-    is_int(listed(f, "default"), 1, "it stays");
+    is_int(listed(f, "default"), 1, "the worker with a lease stays listed");
     forward_ms(f, 3600000);
     report = expire(f, NULL);
     ok(report.handled == 0 && listed(f, "default") == 1,
-       "also while its lease has run out and may still be renewed");
-    is_int(renew(f, f->a, &lease).err.rc, WEFT_OK, "as it is");
+       "a worker whose lease ran out stays while it may renew");
+    is_int(renew(f, f->a, &lease).err.rc, WEFT_OK, "the lease that ran out can be renewed");
     forward_ms(f, 3600000);
     is_int(run_pass(f, f->b, WEFT_SCANNER_LEASE_EXPIRY).handled, 1, "the lease is lost");
-    is_int(expire(f, NULL).handled, 1, "and with it its place on the list");
-    is_int(listed(f, "default"), 0, "nobody is left");
+    is_int(expire(f, NULL).handled, 1, "a worker whose lease was lost is removed");
+    is_int(listed(f, "default"), 0, "no worker is listed");
     is_int(state_of(f, &id), WEFT_STATE_READY, "the execution goes on");
 }
 
@@ -105,7 +98,8 @@ CASE(worker_expiry_of_a_namespace)
     is_int(expire(f, &(struct weft_pass_config){.ns = "nowhere"}).handled, 0, "one without any");
     struct weft_pass_report report = expire(f, &(struct weft_pass_config){.ns = "theirs"});
     is_int(report.handled, 1, "only one is of that namespace");
-    ok(listed(f, "default") == 1 && listed(f, "theirs") == 0, "and went");
+    ok(listed(f, "default") == 1 && listed(f, "theirs") == 0,
+       "only the worker of that namespace is removed");
     struct weft_pass_report none;
     is_int(weft_engine_pass(f->a, WEFT_SCANNER_WORKER_EXPIRY,
                             &(struct weft_pass_config){.ns = "a b"}, &none, &f->err),
@@ -130,8 +124,8 @@ CASE(worker_expiry_in_batches)
     for (int i = 0; i < 2; i++) {
         struct weft_pass_report report = expire(f, &two);
         ok(report.handled == 2 && report.more, "two, and there is more");
-        is_int(counter(&report, "holding_leases"), HOLDERS, "holders are not in their way");
-        is_int(counter(&report, "skipped_locked"), 0, "nothing was locked");
+        is_int(counter_of(&report, "holding_leases"), HOLDERS, "holders are not in their way");
+        is_int(counter_of(&report, "skipped_locked"), 0, "no worker was locked");
     }
     struct weft_pass_report report = expire(f, &two);
     ok(report.handled == 1 && !report.more, "the last one");
@@ -144,7 +138,7 @@ CASE(worker_expiry_in_batches)
 
 static void add_replica(struct fixture *f, const char *byte)
 {
-    bool pg = strcmp(f->store, "pg") == 0;
+    bool pg = is_pg(f);
     run_sql(f, weft_arena_printf(
                    f->arena,
                    "INSERT INTO %sreplica VALUES (%s000000000070008000000000000000%s', 'host', 1, "
@@ -163,11 +157,11 @@ CASE(worker_expiry_of_replicas)
     is_int(expire(f, NULL).handled, 0, "a dead replica is shown for a day");
     forward_ms(f, 1);
     struct weft_pass_report report = expire(f, &(struct weft_pass_config){.batch = 2});
-    ok(report.handled == 2 && report.more && counter(&report, "replicas") == 2 &&
-           counter(&report, "processed") == 0,
-       "then it goes, and there is more");
+    ok(report.handled == 2 && report.more && counter_of(&report, "replicas") == 2 &&
+           counter_of(&report, "processed") == 0,
+       "the dead replicas are removed and there is more");
     report = expire(f, &(struct weft_pass_config){.batch = 2, .ns = "nowhere"});
-    ok(counter(&report, "replicas") == 1 && !report.more, "whatever the namespace");
+    ok(counter_of(&report, "replicas") == 1 && !report.more, "whatever the namespace");
     forward_ms(f, 1);
     is_int(expire(f, NULL).handled, 1, "the last in its time");
 }

@@ -54,10 +54,8 @@ static void make_due(struct fixture *f, enum weft_scanner scanner, const struct 
 
 static struct weft_pass_report pass_of(struct fixture *f, enum weft_scanner scanner, uint32_t batch)
 {
-    struct weft_pass_report report = {0};
-    const struct weft_pass_config config = {.batch = batch};
-    if (weft_engine_pass(f->b, scanner, &config, &report, &f->err))
-        ok(false, "%s: %s", weft_scanner_name(scanner), f->err.text);
+    struct weft_pass_report report =
+        pass_with(f, scanner, &(struct weft_pass_config){.batch = batch});
     ok(report.handled <= batch, "%s: a pass takes a batch at most", weft_scanner_name(scanner));
     return report;
 }
@@ -191,7 +189,7 @@ CASE(scan_turns_of_very_many_lanes)
     }
 }
 
-/* A pass of one namespace has nobody to take turns with, and leaves the turns of the others alone.
+/* A pass of one namespace takes no turns and leaves the turns of the others alone.
  */
 CASE(scan_turns_beside_a_filter)
 {
@@ -203,7 +201,8 @@ CASE(scan_turns_beside_a_filter)
     forward_ms(f, 2000);
     ok(pass(f, scanner).more, "a full batch");
     struct weft_pass_report report = {0};
-    is_int(weft_engine_pass(f->b, scanner, &red, &report, &f->err), WEFT_OK, "of one namespace");
+    is_int(weft_engine_pass(f->b, scanner, &red, &report, &f->err), WEFT_OK,
+           "a pass of one namespace");
     ok(report.handled == BATCH && report.more, "takes a whole batch");
     (void)pass(f, scanner);
     is_int(done_of(f, kind, "red"), BATCH + PART / 2, "the next one of all takes turns");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What a server keeps beside the work: tokens, namespaces of executions, workers. */
+/* Rows that a server keeps beside executions: tokens, namespaces, workers. */
 
 #include "conformance.h"
 #include "core/token.h"
@@ -36,7 +36,7 @@ static int32_t add_token(struct fixture *f, const char *name)
 
 CASE(token_add_list_revoke)
 {
-    is_int(tokens(f).count, 0, "none at first");
+    is_int(tokens(f).count, 0, "a new store has no tokens");
     struct weft_token_row first = {.name = "ci", .scopes = WEFT_SCOPE_SUBMIT | WEFT_SCOPE_READ};
     struct weft_token_row second = {.name = "ci",
                                     .ns = "team",
@@ -47,9 +47,9 @@ CASE(token_add_list_revoke)
     is_int(weft_engine_token_add(f->a, &first, &f->err), WEFT_OK, "add one");
     is_int(weft_engine_token_add(f->a, &second, &f->err), WEFT_OK, "add another of that name");
     ok(first.id > 0 && second.id > first.id, "each has an id");
-    is_int(first.created_us, f->now_us, "and a time");
+    is_int(first.created_us, f->now_us, "a token has its time of creation");
     struct weft_token_rows list = tokens(f);
-    is_int(list.count, 2, "both are listed, by another process");
+    is_int(list.count, 2, "another process lists both tokens");
     const struct weft_token_row *a = &list.item[0], *b = &list.item[1];
     ok(a->id == first.id && strcmp(a->name, "ci") == 0 && !a->ns && a->scopes == first.scopes &&
            a->expires_us == 0 && a->created_us == f->now_us,
@@ -58,9 +58,9 @@ CASE(token_add_list_revoke)
            b->expires_us == second.expires_us,
        "the second as well");
     ok(weft_token_same(a->hash, first.hash) && weft_token_same(b->hash, second.hash),
-       "with their hashes");
+       "both tokens have their hashes");
     is_int(revoke(f, f->b, first.id), WEFT_OK, "revoke");
-    is_int(revoke(f, f->a, first.id), WEFT_NOT_FOUND, "only once");
+    is_int(revoke(f, f->a, first.id), WEFT_NOT_FOUND, "a revoked token cannot be revoked again");
     list = tokens(f);
     ok(list.count == 1 && list.item[0].id == second.id, "the other stays");
 }
@@ -74,7 +74,7 @@ CASE(token_changes_are_seen_by_the_poll)
     seen[count++] = tokens_number(f);
     int32_t two = add_token(f, "two");
     seen[count++] = tokens_number(f);
-    is_int(tokens_number(f), seen[count - 1], "nothing changed");
+    is_int(tokens_number(f), seen[count - 1], "the number of the tokens stays without a change");
     is_int(revoke(f, f->a, two), WEFT_OK, "revoke the newest");
     is_int(tokens_number(f), seen[1], "the same set has the same number");
     int32_t three = add_token(f, "three");
@@ -107,7 +107,7 @@ CASE(token_input)
         is_int(weft_engine_token_add(f->a, &token, &f->err), WEFT_INVALID_VALUE, "%s", row[i].name);
         is_str(f->err.field, row[i].field, "%s: the field is named", row[i].name);
     }
-    is_int(tokens(f).count, 0, "none was added");
+    is_int(tokens(f).count, 0, "no refused token was added");
 }
 
 /* ---- Tokens as callers manage them ----------------------------------------------------------- */
@@ -121,7 +121,7 @@ static const struct weft_token_row *row_of(struct fixture *f, const char *text)
     int32_t id = 0;
     uint8_t hash[WEFT_TOKEN_HASH];
     struct weft_token_rows rows = tokens(f);
-    ok(weft_token_parse(text, &id, hash), "it looks like a token");
+    ok(weft_token_parse(text, &id, hash), "the text has the form of a token");
     for (size_t i = 0; i < rows.count; i++)
         if (rows.item[i].id == id && weft_token_same(rows.item[i].hash, hash))
             return &rows.item[i];
@@ -168,12 +168,12 @@ CASE(token_create)
     ok(made.id > 0 && made.scope_count == 2 && strcmp(made.scopes[0], "read") == 0 &&
            strcmp(made.ns, "acme") == 0 && made.created_us == f->now_us &&
            made.expires_us == f->now_us + 90 * WEFT_SECOND,
-       "as it was asked for");
-    ok(is_good(f, made.token), "its text opens");
+       "the token has the fields that were asked for");
+    ok(is_good(f, made.token), "the text of the token is accepted");
     struct weft_tokens list = list_tokens(f, NULL);
     ok(list.count == 1 && list.item[0].id == made.id && !list.item[0].token &&
            list.item[0].last_used_us == 0 && list.item[0].rotated_us == 0,
-       "it is listed without its text");
+       "the token is listed without its text");
     const struct {
         const char *name;
         struct weft_token_spec spec;
@@ -197,7 +197,7 @@ CASE(token_create)
                WEFT_INVALID_VALUE, "%s is refused", row[i].name);
         is_str(f->err.field, row[i].field, "%s: the field is named", row[i].name);
     }
-    is_int(list_tokens(f, NULL).count, 1, "none of these was made");
+    is_int(list_tokens(f, NULL).count, 1, "no refused token was made");
 }
 
 CASE(token_rotate)
@@ -209,20 +209,24 @@ CASE(token_rotate)
     ok(tokens_number(f) != before, "the poll sees it");
     ok(two.id == one.id && strcmp(two.token, one.token) != 0, "the same token, another secret");
     ok(is_good(f, two.token) && !is_good(f, one.token), "the new one opens, the old one does not");
-    ok(two.old_expires_us == 0 && two.rotated_us == f->now_us && two.expires_us == 0, "as told");
+    ok(two.old_expires_us == 0 && two.rotated_us == f->now_us && two.expires_us == 0,
+       "the rotated token has no old secret and no expiry");
 
     forward_ms(f, 1000);
     struct weft_token three =
         rotate(f, &(struct weft_token_rotation){.id = one.id, .grace_ms = 60000});
-    is_int(three.old_expires_us, f->now_us + 60 * WEFT_SECOND, "with a grace");
-    ok(is_good(f, two.token) && is_good(f, three.token), "both open");
+    is_int(three.old_expires_us, f->now_us + 60 * WEFT_SECOND,
+           "the old secret expires after the grace");
+    ok(is_good(f, two.token) && is_good(f, three.token), "both secrets are accepted");
     struct weft_tokens list = list_tokens(f, NULL);
     ok(list.count == 1 && list.item[0].id == one.id && list.item[0].rotated_us == f->now_us &&
            list.item[0].old_expires_us == three.old_expires_us && list.item[0].expires_us == 0,
        "the list has one token and says so");
     forward_ms(f, 60000);
-    ok(!is_good(f, two.token) && is_good(f, three.token), "until the grace ends");
-    is_int(list_tokens(f, NULL).item[0].old_expires_us, 0, "which the list says too");
+    ok(!is_good(f, two.token) && is_good(f, three.token),
+       "after the grace only the new secret is accepted");
+    is_int(list_tokens(f, NULL).item[0].old_expires_us, 0,
+           "after the grace the list has no old secret");
 
     struct weft_token four =
         rotate(f, &(struct weft_token_rotation){.id = one.id, .expires_ms = 5000});
@@ -231,7 +235,7 @@ CASE(token_rotate)
     struct weft_token five =
         rotate(f, &(struct weft_token_rotation){.id = one.id, .grace_ms = 60000});
     ok(five.expires_us == four.expires_us && five.old_expires_us == four.expires_us,
-       "and otherwise it stays; a grace does not outlast it");
+       "the expiry stays; a grace does not outlast it");
     is_int(revoke(f, f->a, row_of(f, five.token)->id), WEFT_OK,
            "revoked by the number that is in its text");
     is_int(tokens(f).count, 0, "all its secrets are gone");
@@ -247,10 +251,10 @@ CASE(token_revoked_by_an_old_binary)
     ok(is_good(f, two.token), "a rotated token");
     int64_t number = tokens_number(f);
     run_sql(f, weft_arena_printf(f->arena, "DELETE FROM %stoken WHERE id = %d",
-                                 strcmp(f->store, "pg") == 0 ? "weft." : "", one.id));
+                                 is_pg(f) ? "weft." : "", one.id));
     ok(tokens_number(f) != number, "the poll sees that its row is gone");
-    ok(!is_good(f, two.token), "then its secrets are good for nothing");
-    is_int(list_tokens(f, NULL).count, 0, "and it is not listed");
+    ok(!is_good(f, two.token), "the secrets of a deleted token are refused");
+    is_int(list_tokens(f, NULL).count, 0, "a deleted token is not listed");
 }
 
 CASE(token_rotate_refused)
@@ -270,7 +274,7 @@ CASE(token_rotate_refused)
     is_int(weft_engine_token_rotate(f->a, NULL, &(struct weft_token_rotation){.id = one.id},
                                     f->arena, &made, &f->err),
            WEFT_NOT_LIVE, "a token that has expired");
-    is_int(tokens(f).count, 1, "nothing was made");
+    is_int(tokens(f).count, 1, "a refused call makes no token");
 }
 
 /* The token of a request reaches no more than it has itself. */
@@ -289,7 +293,7 @@ CASE(token_callers)
     is_str(f->err.field, "namespace", "the field is named");
     is_int(weft_engine_token_create(f->a, &caller, &all, f->arena, &made, &f->err), WEFT_OK,
            "where it names none");
-    is_str(made.ns, "blue", "it is that of the caller");
+    is_str(made.ns, "blue", "a token without a namespace gets that of the caller");
     struct weft_tokens list = list_tokens(f, &caller);
     ok(list.count == 2 && list.item[0].id == caller.token && list.item[1].id == made.id,
        "the list has those of its namespace");
@@ -300,22 +304,23 @@ CASE(token_callers)
         is_int(weft_engine_token_revoke(f->a, &caller, foreign[i], f->arena, &made, &f->err),
                WEFT_FORBIDDEN, "others cannot be revoked");
         is_int(weft_engine_token_rotate(f->a, &caller, &turn, f->arena, &made, &f->err),
-               WEFT_FORBIDDEN, "nor rotated");
+               WEFT_FORBIDDEN, "a foreign token cannot be rotated");
     }
-    is_int(tokens(f).count, 4, "nothing happened to them");
+    is_int(tokens(f).count, 4, "no foreign token changed");
     const struct weft_token_caller reader = {.rights = {.scopes = WEFT_SCOPE_READ}};
     is_int(weft_engine_token_create(f->a, &reader, &all, f->arena, &made, &f->err), WEFT_FORBIDDEN,
            "no caller hands out a scope that it lacks");
     is_str(f->err.field, "scopes", "the field is named");
 
-    /* the token in use stays good for a while, so that a lost answer locks nobody out */
+    /* the token in use stays good for a while, so that a lost answer locks no client out */
     const struct weft_token_rotation own = {.id = caller.token}, now = {caller.token, -1, 0, 0};
     is_int(weft_engine_token_rotate(f->a, &caller, &own, f->arena, &made, &f->err), WEFT_OK,
-           "its own token");
-    is_int(made.old_expires_us, f->now_us + 60 * WEFT_SECOND, "has a grace of a minute");
+           "a caller may rotate its own token");
+    is_int(made.old_expires_us, f->now_us + 60 * WEFT_SECOND,
+           "the caller's old secret has a grace of a minute");
     is_int(weft_engine_token_rotate(f->a, &caller, &now, f->arena, &made, &f->err), WEFT_OK,
-           "unless it says");
-    is_int(made.old_expires_us, 0, "that it wants none");
+           "a caller may rotate its own token without a grace");
+    is_int(made.old_expires_us, 0, "the old secret ends at once");
 }
 
 CASE(token_last_use)
@@ -330,9 +335,11 @@ CASE(token_last_use)
     is_int(list_tokens(f, NULL).item[0].last_used_us, f->now_us + 9, "the later use counts");
     const struct weft_token_use old = {newer, f->now_us + 1};
     is_int(weft_engine_tokens_used(f->b, &old, 1, &f->err), WEFT_OK, "an older use is written");
-    is_int(list_tokens(f, NULL).item[0].last_used_us, f->now_us + 9, "and changes nothing");
-    is_int(weft_engine_tokens_used(f->b, NULL, 0, &f->err), WEFT_OK, "none");
-    is_int(tokens_number(f), number, "no replica reads the tokens anew for that");
+    is_int(list_tokens(f, NULL).item[0].last_used_us, f->now_us + 9,
+           "an older use changes nothing");
+    is_int(weft_engine_tokens_used(f->b, NULL, 0, &f->err), WEFT_OK,
+           "a call without uses succeeds");
+    is_int(tokens_number(f), number, "no replica reads the tokens again for that");
 }
 
 /* ---- Namespaces ------------------------------------------------------------------------------ */
@@ -351,14 +358,15 @@ CASE(namespaces_of_executions)
     const char *ns[6];
     const struct weft_id_column column = {.first = id, .stride = sizeof(*id), .count = 6};
     is_int(weft_engine_namespaces(f->b, &column, ns, &f->err), WEFT_OK, "asked by a stranger");
-    is_str(ns[0], "theirs", "one");
-    is_str(ns[1], "default", "another");
+    is_str(ns[0], "theirs", "the first id has its namespace");
+    is_str(ns[1], "default", "the second id has its namespace");
     is_str(ns[2], NULL, "one that does not exist");
     is_str(ns[3], "theirs", "the first once more");
     is_str(ns[4], "default", "one that is over");
     is_str(ns[5], "third", "one that waits");
     const struct weft_id_column none = {.stride = sizeof(*id)};
-    is_int(weft_engine_namespaces(f->b, &none, ns, &f->err), WEFT_OK, "none");
+    is_int(weft_engine_namespaces(f->b, &none, ns, &f->err), WEFT_OK,
+           "a call without ids succeeds");
 }
 
 /* ---- Workers --------------------------------------------------------------------------------- */
@@ -379,7 +387,7 @@ static void put_workers(struct fixture *f, const struct weft_worker_seen *seen, 
 CASE(worker_list)
 {
     static const char *const lanes[] = {"mail", "video"}, *const tokens_of[] = {"gpu", "a\"b"};
-    is_int(workers(f, "default").count, 0, "none at first");
+    is_int(workers(f, "default").count, 0, "a new store has no workers");
     const struct weft_worker_seen seen[] = {
         {.ns = "default",
          .name = "w2",
@@ -397,24 +405,27 @@ CASE(worker_list)
     put_workers(f, NULL, 0);
     struct weft_workers list = workers(f, "default");
     is_int(list.count, 2, "two in this namespace");
-    is_str(list.item[0].name, "w1", "by name");
-    is_int(list.item[0].seen_us, f->now_us + 5, "as heard last");
-    ok(list.item[0].lane_count == 0 && list.item[0].capability_count == 0, "without lanes");
-    is_str(list.item[1].name, "w2", "the other");
-    ok(list.item[1].lane_count == 2 && strcmp(list.item[1].lanes[1], "video") == 0, "its lanes");
+    is_str(list.item[0].name, "w1", "workers are listed by name");
+    is_int(list.item[0].seen_us, f->now_us + 5, "the worker has the time it was last seen");
+    ok(list.item[0].lane_count == 0 && list.item[0].capability_count == 0,
+       "a worker without lanes and capabilities has none");
+    is_str(list.item[1].name, "w2", "the second worker is listed");
+    ok(list.item[1].lane_count == 2 && strcmp(list.item[1].lanes[1], "video") == 0,
+       "the worker has its lanes");
     ok(list.item[1].capability_count == 2 && strcmp(list.item[1].capabilities[1], "a\"b") == 0,
-       "what it can do");
-    is_int(workers(f, "other").count, 1, "one elsewhere");
-    is_int(workers(f, "nowhere").count, 0, "none where there is nothing");
+       "the worker has its capabilities");
+    is_int(workers(f, "other").count, 1, "the other namespace has one worker");
+    is_int(workers(f, "nowhere").count, 0, "an unknown namespace has no workers");
 
     const struct weft_worker_seen old = {.ns = "default", .name = "w1", .seen_us = f->now_us};
     put_workers(f, &old, 1);
     is_int(workers(f, "default").item[0].seen_us, f->now_us + 5, "older news changes nothing");
     (void)submit_copies(f, &(struct weft_spec){.kind = "job"}, 3);
-    is_int(claim_with(f, f->a, &(struct weft_claim){.worker = "w1", .max = 3}).count, 3, "claim");
+    is_int(claim_with(f, f->a, &(struct weft_claim){.worker = "w1", .max = 3}).count, 3,
+           "worker w1 claims three");
     list = workers(f, "default");
     is_int(list.count, 2, "a claim adds no worker");
-    ok(list.item[0].leases == 3 && list.item[1].leases == 0, "but its leases are counted");
+    ok(list.item[0].leases == 3 && list.item[1].leases == 0, "the leases are counted per worker");
     const struct weft_worker_seen bad = {.ns = "default", .name = "a b"};
     is_int(weft_engine_workers_put(f->a, &bad, 1, &f->err), WEFT_INVALID_VALUE, "a bad name");
 }
@@ -454,22 +465,26 @@ CASE(worker_goodbye)
     put_workers(f, seen, 2);
 
     is_int(goodbye(f, "default", "gone"), MANY - 500, "all of its leases");
-    is_int(woken, MANY - 500, "somebody is told of each");
+    is_int(woken, MANY - 500, "each released execution is in the news");
     struct weft_workers list = workers(f, "default");
-    ok(list.count == 1 && strcmp(list.item[0].name, "stays") == 0, "it is off the list");
+    ok(list.count == 1 && strcmp(list.item[0].name, "stays") == 0,
+       "the worker is not listed any more");
     is_int(list.item[0].leases, 500, "the other keeps its leases");
     put_workers(f, seen, 1);
     is_int(workers(f, "default").count, 1,
-           "what another replica heard before the goodbye does not bring it back");
+           "a sighting from before the goodbye does not list the worker again");
     seen[0].seen_us = f->now_us + 1000000;
     put_workers(f, seen, 1);
-    is_int(workers(f, "default").count, 2, "but a later claim does");
-    is_int(goodbye(f, "default", "gone"), 0, "it goes once more");
-    is_int(renew(f, f->a, &kept.item[0]).err.rc, WEFT_OK, "which hold");
-    is_int(renew(f, f->a, &elsewhere.item[0]).err.rc, WEFT_OK, "and so does that of the namesake");
-    is_int(goodbye(f, "default", "gone"), 0, "once is enough");
-    is_int(goodbye(f, "default", "nobody"), 0, "a stranger has none");
-    is_int(goodbye(f, "nowhere", "nobody"), 0, "nor has one from nowhere");
+    is_int(workers(f, "default").count, 2, "a claim after the goodbye lists the worker again");
+    is_int(goodbye(f, "default", "gone"), 0, "a second goodbye of the worker releases nothing");
+    is_int(renew(f, f->a, &kept.item[0]).err.rc, WEFT_OK, "a lease of another worker holds");
+    is_int(renew(f, f->a, &elsewhere.item[0]).err.rc, WEFT_OK,
+           "the lease of the namesake in another namespace holds");
+    is_int(goodbye(f, "default", "gone"), 0, "a third goodbye releases nothing");
+    is_int(goodbye(f, "default", "nobody"), 0,
+           "a goodbye of an unknown worker gives no leases back");
+    is_int(goodbye(f, "nowhere", "nobody"), 0,
+           "a goodbye in an unknown namespace gives no leases back");
     uint64_t released = 0;
     is_int(weft_engine_goodbye(f->a, "default", "a b", &released, &f->err), WEFT_INVALID_VALUE,
            "a name that is none");
@@ -479,10 +494,11 @@ CASE(worker_goodbye_is_a_release)
 {
     struct weft_id id = submit_job(f);
     struct weft_claimed lease = claim_one(f, f->a);
-    is_int(goodbye(f, "default", "worker-a"), 1, "one lease");
+    is_int(goodbye(f, "default", "worker-a"), 1, "the goodbye releases one lease");
     struct weft_execution now = describe(f, &id);
     ok(now.state == WEFT_STATE_READY && now.attempt == 1 && !now.worker, "ready, no attempt spent");
     expect_last_attempt(f, &id, &(struct weft_attempt){.epoch = 1, .ended = "released"});
-    is_int(complete(f, f->a, &lease, NULL).fence, WEFT_FENCE_RELEASED, "its word comes too late");
+    is_int(complete(f, f->a, &lease, NULL).fence, WEFT_FENCE_RELEASED,
+           "a completion after the goodbye is fenced as released");
     is_int(claim_one(f, f->b).epoch, 2, "another takes it");
 }

@@ -133,7 +133,7 @@ CASE(spans_outlive_their_first_rows)
     forward_ms(f, 120000);
     (void)run_pass(f, f->b, WEFT_SCANNER_RETENTION);
     page = list_page(f, &(struct weft_listing){0});
-    is_int(page.count, 0, "and then all are gone");
+    is_int(page.count, 0, "all are removed after the retention");
 }
 
 /* ---- While a release without spans writes as well
@@ -162,7 +162,7 @@ static void submit_phase(struct fixture *f, struct expected *expected)
 CASE(spans_that_are_missing_for_a_while)
 {
     static const uint32_t limit[] = {1, 7, 20, 1000};
-    bool pg = strcmp(f->store, "pg") == 0;
+    bool pg = is_pg(f);
     struct expected *expected = weft_new(f->arena, struct expected);
     submit_phase(f, expected);
     run_sql(f, pg ? "CREATE TABLE weft.kept AS SELECT * FROM weft.span"
@@ -244,7 +244,8 @@ CASE(cursors_belong_to_one_list)
                        .filter = {.ns = "left"}, .source = WEFT_LIST_LIVING, .after = cursor},
                    "the list of a cancel by filter");
     listing.after = cursor;
-    is_int(list_page(f, &listing).count, 3, "its own list takes it, and another limit");
+    is_int(list_page(f, &listing).count, 3,
+           "the cursor is accepted by its own list with another limit");
     for (size_t i = 0; cursor[i]; i++) {
         char *changed = weft_arena_strdup(f->arena, cursor);
         changed[i] = changed[i] == 'A' ? 'B' : 'A';

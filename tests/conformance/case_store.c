@@ -146,7 +146,7 @@ CASE(store_file_not_a_database)
 {
     static const char text[] =
         "Dear diary,\n\nthis is certainly not a database. It is longer than "
-        "the header of one, so that nobody takes it for an empty file.\n";
+        "the header of one, so that it is not taken for an empty file.\n";
     if (!on_sqlite(f))
         return;
     const char *path = beside(f, "-text");
@@ -156,7 +156,7 @@ CASE(store_file_not_a_database)
     expect_refused(url_of(f, path), WEFT_CORRUPT, "a short text");
     size_t size;
     char *data = read_file(f, path, &size);
-    ok(size == 4 && memcmp(data, "tiny", 4) == 0, "which is left as it was");
+    ok(size == 4 && memcmp(data, "tiny", 4) == 0, "the refused file is unchanged");
     remove_file(f, path);
 }
 
@@ -173,9 +173,9 @@ CASE(store_file_foreign)
     expect_refused(url_of(f, path), WEFT_SCHEMA, "a database without our mark");
     memcpy(data + 68, "GPKG", 4);
     write_file(path, data, size);
-    expect_refused(url_of(f, path), WEFT_SCHEMA, "a database with somebody else's mark");
+    expect_refused(url_of(f, path), WEFT_SCHEMA, "a database with a foreign application id");
     char *now = read_file(f, path, &after);
-    ok(after == size && memcmp(now, data, size) == 0, "which is left as it was");
+    ok(after == size && memcmp(now, data, size) == 0, "the refused file is unchanged");
     remove_file(f, path);
 }
 
@@ -199,7 +199,7 @@ CASE(store_file_wrong_place)
     remove_file(f, folder);
 }
 
-/* Opens as somebody without rights; root is not stopped by any, so it becomes nobody first. */
+/* Opens without rights; root has all, so it becomes the user nobody first. */
 static int open_as_nobody(const char *url)
 {
     (void)fflush(NULL);
@@ -230,7 +230,7 @@ CASE(store_file_forbidden)
         is_int(chmod(path, row[i].mode), 0, "%s: made so", row[i].name);
         int rc = open_as_nobody(url_of(f, path));
         if (rc == WEFT_RC_COUNT)
-            tap_skip("nobody is not a user here");
+            tap_skip("there is no user nobody");
         else
             is_int(rc, WEFT_FORBIDDEN, "%s: forbidden", row[i].name);
     }
@@ -254,34 +254,25 @@ CASE(store_file_locked)
     enum weft_rc rc = weft_driver_sqlite.open(f->url, &conn, &f->err);
     if (!rc)
         rc = weft_driver_sqlite.begin(conn, WEFT_TX_WRITE, &f->err);
-    is_int(rc, WEFT_OK, "somebody holds the write lock");
+    is_int(rc, WEFT_OK, "another connection holds the write lock");
     const struct weft_spec spec = {.kind = "job"};
     struct weft_submitted answer;
     struct weft_err err = {0};
     is_int(weft_engine_submit(engine, "default", &spec, 1, &answer, &err), WEFT_BUSY, "busy");
-    ok(err.text[0], "and says so: %s", err.text);
+    ok(err.text[0], "the busy answer has a text: %s", err.text);
     weft_driver_sqlite.rollback(conn);
     is_int(weft_engine_submit(engine, "default", &spec, 1, &answer, &err), WEFT_OK,
-           "then it works");
-    is_int(count_rows(f, &(struct weft_filter){0}), 1, "and was done once");
+           "the submission succeeds when the lock is gone");
+    is_int(count_rows(f, &(struct weft_filter){0}), 1, "the execution was submitted once");
     weft_conn_close(conn);
     weft_engine_close(engine);
 }
 
-/* ---- PostgreSQL
- * ---------------------------------------------------------------------------------- */
-
-static bool on_pg(const struct fixture *f)
-{
-    if (strcmp(f->store, "pg") == 0)
-        return true;
-    tap_skip("this is about PostgreSQL");
-    return false;
-}
+/* ---- PostgreSQL ------------------------------------------------------------------------------ */
 
 CASE(store_server_not_there)
 {
-    if (!on_pg(f))
+    if (!only_on_pg(f, "this is about PostgreSQL"))
         return;
     /* Of a parameter given twice, libpq and weft take the last. */
     expect_refused(weft_arena_printf(f->arena, "%s&dbname=weft_no_such_database", f->url),
@@ -294,7 +285,7 @@ CASE(store_server_not_there)
 
 CASE(store_schema_foreign)
 {
-    if (!on_pg(f))
+    if (!only_on_pg(f, "this is about PostgreSQL"))
         return;
     /* The name is made of the schema's own, so that cases of other runs are not met. */
     run_sql(f, "CREATE TABLE weft.neighbour (x int)");
@@ -302,7 +293,7 @@ CASE(store_schema_foreign)
     run_sql(f, weft_arena_printf(f->arena, "CREATE SCHEMA %s_f; CREATE TABLE %s_f.diary (day text)",
                                  schema, schema));
     expect_refused(weft_arena_printf(f->arena, "%s_f", f->url), WEFT_SCHEMA,
-                   "a schema with somebody else's tables");
+                   "a schema with foreign tables");
     run_sql(f, weft_arena_printf(f->arena, "DROP TABLE %s_f.diary; DROP SCHEMA %s_f", schema,
                                  schema)); /* fails if anything was added */
     struct weft_err err;
@@ -312,7 +303,7 @@ CASE(store_schema_foreign)
 
 CASE(store_role_without_rights)
 {
-    if (!on_pg(f))
+    if (!only_on_pg(f, "this is about PostgreSQL"))
         return;
     const char *schema = strstr(f->url, "weft_schema=") + strlen("weft_schema=");
     run_sql(f, weft_arena_printf(f->arena, "CREATE ROLE %s_role LOGIN", schema));
@@ -333,7 +324,7 @@ CASE(store_not_migrated)
     is_int(try_open(&(struct weft_engine_config){.url = url, .no_migrate = true}, &err),
            WEFT_SCHEMA, "an empty store is refused when it may not be filled");
     is_int(try_open(&(struct weft_engine_config){.url = url, .no_migrate = true}, &err),
-           WEFT_SCHEMA, "and is still empty");
+           WEFT_SCHEMA, "the refused open left the store empty");
     is_int(try_open(&(struct weft_engine_config){.url = f->url, .no_migrate = true}, &err), WEFT_OK,
            "one that is up to date is not");
     if (strcmp(f->store, "sqlite") == 0)
@@ -358,14 +349,15 @@ CASE(store_must_exist)
         ok(empty && fclose(empty) == 0, "an empty file");
         is_int(try_open(&config, &err), WEFT_NOT_FOUND, "an empty file is no store");
         struct stat info;
-        ok(stat(path, &info) == 0 && info.st_size == 0, "and it stays empty");
+        ok(stat(path, &info) == 0 && info.st_size == 0, "the refused open left the file empty");
         const struct weft_engine_config nowhere = {.url = "sqlite:/nowhere/at/all.db",
                                                    .must_exist = true};
         is_int(try_open(&nowhere, &err), WEFT_NOT_FOUND, "a folder that is not there");
-        ok(strncmp(err.text, "there is no store at ", 21) == 0, "has the same message");
+        ok(strncmp(err.text, "there is no store at ", 21) == 0,
+           "a missing folder has the same message");
     }
     is_int(try_open(&(struct weft_engine_config){.url = url}, &err), WEFT_OK, "created");
-    is_int(try_open(&config, &err), WEFT_OK, "then it is found");
+    is_int(try_open(&config, &err), WEFT_OK, "the created store is found");
     if (file)
         remove_file(f, path);
     else
@@ -399,7 +391,7 @@ CASE(store_full_submit)
         wrong += weft_engine_submit(engine, "default", spec, 3, answer, &err) != WEFT_OK;
         written += 3;
     }
-    ok(strikes >= 5, "it struck %zu times", strikes);
+    ok(strikes >= 5, "the fault struck %zu times", strikes);
     is_int(wrong, 0, "each time: storage_full, nothing written, and it goes on afterwards");
     is_int(count_rows(f, &(struct weft_filter){0}), written, "all that was accepted is there");
     weft_engine_close(engine);
@@ -442,11 +434,11 @@ CASE(store_full_claim_and_complete)
         if (!fault.struck)
             break;
     }
-    ok(strikes >= 5, "it struck %zu times", strikes);
+    ok(strikes >= 5, "the fault struck %zu times", strikes);
     is_int(wrong, 0, "each time: storage_full, no lease is lost, and it goes on afterwards");
     is_int(count_rows(f, &(struct weft_filter){.state = WEFT_STATE_SUCCEEDED}), done,
-           "what was said to be done is done");
+           "as many have succeeded as were acknowledged");
     is_int(count_rows(f, &(struct weft_filter){.state = WEFT_STATE_READY}), 100 - done,
-           "and the rest is ready");
+           "the others are ready");
     weft_engine_close(engine);
 }

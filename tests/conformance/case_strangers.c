@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Ids nobody knows, and ids that belong to another namespace: both are simply not there. */
+/* Unknown ids, and ids that belong to another namespace: both are not found. */
 
 #include "conformance.h"
 
@@ -24,20 +24,25 @@ CASE(strangers_unknown_id_is_not_found)
     ok(weft_id_cmp(&item.id, &id) == 0, "describe: under the id that was asked for");
     struct weft_attempts list;
     is_int(weft_engine_attempts(f->a, "default", &id, f->arena, &list, &f->err), WEFT_NOT_FOUND,
-           "attempts");
-    is_str(result_text(f, &id), NULL, "result");
+           "attempts of an unknown id are not found");
+    is_str(result_text(f, &id), NULL, "an unknown id has no result");
     for (size_t i = 0; i < WEFT_LEN(every_kind); i++) {
         struct weft_steered answer = steer_id(f, every_kind[i], &id);
         ok(answer.err.rc == WEFT_NOT_FOUND && answer.state == WEFT_STATE_NONE && !answer.changed,
            "steering of kind %d", (int)every_kind[i]);
     }
     struct weft_claimed lease = {.id = id, .epoch = 1};
-    is_int(renew(f, f->a, &lease).err.rc, WEFT_NOT_FOUND, "renew");
-    is_int(complete(f, f->a, &lease, "1").err.rc, WEFT_NOT_FOUND, "complete");
-    is_int(fail(f, f->a, &lease, "x").err.rc, WEFT_NOT_FOUND, "fail");
-    is_int(put_back(f, WEFT_PUT_BACK_DELAY, &lease, 1).err.rc, WEFT_NOT_FOUND, "delay");
-    is_int(put_back(f, WEFT_PUT_BACK_RELEASE, &lease, 0).err.rc, WEFT_NOT_FOUND, "release");
-    is_int(state_of(f, &id), WEFT_STATE_NONE, "none of it made one");
+    is_int(renew(f, f->a, &lease).err.rc, WEFT_NOT_FOUND,
+           "a renewal of an unknown id is not found");
+    is_int(complete(f, f->a, &lease, "1").err.rc, WEFT_NOT_FOUND,
+           "a completion of an unknown id is not found");
+    is_int(fail(f, f->a, &lease, "x").err.rc, WEFT_NOT_FOUND,
+           "a failure of an unknown id is not found");
+    is_int(put_back(f, WEFT_PUT_BACK_DELAY, &lease, 1).err.rc, WEFT_NOT_FOUND,
+           "a delay of an unknown id is not found");
+    is_int(put_back(f, WEFT_PUT_BACK_RELEASE, &lease, 0).err.rc, WEFT_NOT_FOUND,
+           "a release of an unknown id is not found");
+    is_int(state_of(f, &id), WEFT_STATE_NONE, "no call created the execution");
 }
 
 /* Tries everything that names a namespace, from `ns`, on an execution of "default". */
@@ -85,7 +90,8 @@ CASE(strangers_other_namespace_is_not_found)
 CASE(strangers_the_item_names_the_namespace)
 {
     struct weft_id id = submit_ok(f, &(struct weft_spec){.ns = "theirs", .kind = "job"});
-    is_int(steer_id(f, WEFT_STEER_CANCEL, &id).err.rc, WEFT_NOT_FOUND, "not found from default");
+    is_int(steer_id(f, WEFT_STEER_CANCEL, &id).err.rc, WEFT_NOT_FOUND,
+           "an execution of another namespace is not found");
     const struct weft_steer item = {.ns = "theirs", .id = id};
     struct weft_steered answer = steer(f, WEFT_STEER_CANCEL, &item);
     ok(answer.err.rc == WEFT_OK && answer.changed, "an item may name its own namespace");

@@ -11,16 +11,17 @@ CASE(submit_delay)
     struct weft_submitted answer =
         submit(f, f->a, &(struct weft_spec){.kind = "job", .delay_ms = 5000});
     is_int(answer.state, WEFT_STATE_DELAYED, "a delayed one answers delayed");
-    is_int(describe(f, &answer.id).run_at_us, f->now_us + 5 * WEFT_SECOND, "and says until when");
-    is_int(claim(f, f->b, 1).count, 0, "nobody can claim it");
+    is_int(describe(f, &answer.id).run_at_us, f->now_us + 5 * WEFT_SECOND,
+           "a described delayed execution has its run time");
+    is_int(claim(f, f->b, 1).count, 0, "a delayed execution cannot be claimed");
     forward_ms(f, 4999);
     is_int(run_pass(f, f->b, WEFT_SCANNER_DELAYED_PROMOTER).handled, 0, "a millisecond early: no");
     forward_ms(f, 1);
     is_int(run_pass(f, f->b, WEFT_SCANNER_DELAYED_PROMOTER).handled, 1, "on time: yes");
     struct weft_execution now = describe(f, &answer.id);
-    is_int(now.state, WEFT_STATE_READY, "then it is ready");
-    is_int(now.run_at_us, 0, "and waits for nothing");
-    is_int(claim(f, f->a, 10).count, 1, "and can be claimed");
+    is_int(now.state, WEFT_STATE_READY, "the promoted execution is ready");
+    is_int(now.run_at_us, 0, "a ready execution has no run time");
+    is_int(claim(f, f->a, 10).count, 1, "the promoted execution can be claimed");
 }
 
 CASE(submit_run_at)
@@ -56,10 +57,10 @@ CASE(submit_deadline)
     is_int(describe(f, &id).deadline_us, deadline_us, "the deadline is kept");
     forward_ms(f, 10);
     (void)run_pass(f, f->a, WEFT_SCANNER_DELAYED_PROMOTER);
-    is_int(claim_one(f, f->a).deadline_us, deadline_us, "and told to the worker");
+    is_int(claim_one(f, f->a).deadline_us, deadline_us, "the claim has the deadline");
     forward_ms(f, 60000);
     (void)run_pass(f, f->b, WEFT_SCANNER_EXECUTION_DEADLINE);
-    is_int(state_of(f, &id), WEFT_STATE_EXPIRED, "and kept to");
+    is_int(state_of(f, &id), WEFT_STATE_EXPIRED, "the execution expires at its deadline");
 }
 
 CASE(submit_priority)
@@ -110,11 +111,11 @@ CASE(submit_everything_is_described)
     is_str(now.key, "a key with spaces", "the key");
     is_int(now.tag_count, 2, "two tags");
     is_str(now.tags[0].key, "a.b-c_D9", "tags are sorted");
-    is_str(now.tags[0].value, "first", "with their values");
-    is_str(now.tags[1].value, "last", "both of them");
+    is_str(now.tags[0].value, "first", "the first tag has its value");
+    is_str(now.tags[1].value, "last", "the second tag has its value");
     is_int(now.capability_count, 2, "a repeated capability counts once");
     is_str(now.capabilities[0], "gpu", "capabilities are sorted");
-    is_str(now.capabilities[1], "zone=eu", "both of them");
+    is_str(now.capabilities[1], "zone=eu", "the second capability is kept");
     is_int(now.created_us, f->now_us, "created at the store's time");
     is_int(now.percent, -1, "no progress");
     ok(!now.worker && !now.reason && !now.by && !now.error_class && !now.error_message && !now.note,
@@ -135,19 +136,19 @@ CASE(submit_everything_is_claimed)
                                                                    .lane_count = 1,
                                                                    .capabilities = tokens,
                                                                    .capability_count = 2});
-    is_int(got.count, 1, "it is claimed");
+    is_int(got.count, 1, "a worker with the capabilities claims it");
     const struct weft_claimed *lease = got.item;
-    ok(got.count && same_id(&lease->id, &id), "it is the one");
+    ok(got.count && same_id(&lease->id, &id), "the claimed execution is the submitted one");
     is_str(lease->lane, "lane/one:two", "the lane");
     is_str(lease->kind, "resize.Image-2", "the kind");
     is_str(lease->tenant, "acme", "the tenant");
     is_int(lease->priority, -7, "the priority");
     is_int(lease->tag_count, 2, "the tags");
-    is_str(lease->tags[1].key, "z", "with their keys");
+    is_str(lease->tags[1].key, "z", "the claim has the keys of the tags");
     is_int(lease->created_us, f->now_us - 7 * WEFT_MS, "when it was submitted");
     is_int(lease->deadline_us, 0, "no deadline");
     is_int(lease->lease_expires_us, f->now_us + 30 * WEFT_SECOND, "30 s unless anybody says else");
-    is_int(lease->claim, 0, "it answers the only claim");
+    is_int(lease->claim, 0, "the item belongs to the only claim");
 }
 
 CASE(submit_nothing_but_a_kind)
@@ -155,13 +156,14 @@ CASE(submit_nothing_but_a_kind)
     struct weft_id id = submit_job(f);
     struct weft_execution now = describe(f, &id);
     is_str(now.lane, "default", "the default lane");
-    ok(!now.tenant && !now.key && now.tag_count == 0 && now.capability_count == 0, "no frills");
+    ok(!now.tenant && !now.key && now.tag_count == 0 && now.capability_count == 0,
+       "a plain execution has no tenant, key, tags and capabilities");
     struct weft_claimed lease = claim_one(f, f->b);
     ok(!lease.payload && lease.payload_size == 0, "no payload");
     ok(!lease.tenant && lease.tag_count == 0, "no frills for the worker either");
     struct weft_err err = {0};
     is_int(weft_engine_submit(f->a, "default", NULL, 0, NULL, &err), WEFT_OK, "nothing is fine");
-    is_int(count_rows(f, &(struct weft_filter){0}), 1, "and adds nothing");
+    is_int(count_rows(f, &(struct weft_filter){0}), 1, "an empty submit adds nothing");
 }
 
 CASE(submit_policy_lease)
@@ -193,13 +195,14 @@ CASE(submit_policy_retries)
     (void)run_pass(f, f->a, WEFT_SCANNER_DELAYED_PROMOTER);
     lease = claim_one(f, f->b);
     is_int(lease.attempt, 2, "the second attempt");
-    is_int(fail(f, f->b, &lease, "net").state, WEFT_STATE_FAILED, "was the last");
-    is_int(state_of(f, &id), WEFT_STATE_FAILED, "it reads as failed");
+    is_int(fail(f, f->b, &lease, "net").state, WEFT_STATE_FAILED,
+           "the failure of the second attempt is final");
+    is_int(state_of(f, &id), WEFT_STATE_FAILED, "the described state is failed");
 
     id = submit_ok(f, &(struct weft_spec){.kind = "job", .policy = &policy});
     lease = claim_one(f, f->a);
     is_int(fail(f, f->a, &lease, "bad-input").state, WEFT_STATE_FAILED, "a final class is final");
-    is_str(describe(f, &id).error_class, "bad-input", "and is told");
+    is_str(describe(f, &id).error_class, "bad-input", "the final class is stored");
 }
 
 CASE(submit_policy_lost)
@@ -222,10 +225,10 @@ CASE(submit_policy_timeout)
     (void)claim_one(f, f->a);
     forward_ms(f, 1999);
     (void)run_pass(f, f->b, WEFT_SCANNER_ATTEMPT_TIMEOUT);
-    is_int(state_of(f, &id), WEFT_STATE_RUNNING, "it has two seconds");
+    is_int(state_of(f, &id), WEFT_STATE_RUNNING, "the attempt runs for less than two seconds");
     forward_ms(f, 1);
     (void)run_pass(f, f->b, WEFT_SCANNER_ATTEMPT_TIMEOUT);
-    is_int(state_of(f, &id), WEFT_STATE_FAILED, "and no more");
+    is_int(state_of(f, &id), WEFT_STATE_FAILED, "the attempt times out after two seconds");
 }
 
 CASE(submit_ids)
@@ -255,7 +258,7 @@ CASE(submit_ids)
     size_t after = 0;
     for (size_t i = 1; i < 200; i++)
         after += weft_id_cmp(&id[i - 1], &id[i]) < 0;
-    is_int(after, 199, "and follow each other");
+    is_int(after, 199, "ids without a key grow");
 }
 
 /* ---- Order ----------------------------------------------------------------------------------- */
@@ -318,12 +321,13 @@ CASE(submit_a_retry_comes_back_to_its_place)
     ok(same_id(&first.id, &id[0]), "the first is first");
     forward_ms(f, 5000);
     (void)submit_copies(f, &(struct weft_spec){.kind = "job"}, 1);
-    is_int(fail(f, f->a, &first, "net").state, WEFT_STATE_READY, "it fails and is ready again");
+    is_int(fail(f, f->a, &first, "net").state, WEFT_STATE_READY,
+           "the failed execution is ready again");
     struct weft_claimed again = claim_one(f, f->b);
-    ok(same_id(&again.id, &id[0]), "it is before all that came after it");
+    ok(same_id(&again.id, &id[0]), "the retried execution is claimed before later work");
     (void)put_back(f, WEFT_PUT_BACK_RELEASE, &again, 0);
     again = claim_one(f, f->b);
-    ok(same_id(&again.id, &id[0]), "also after a release");
+    ok(same_id(&again.id, &id[0]), "the released execution is claimed before later work");
     again = claim_one(f, f->b);
-    ok(same_id(&again.id, &id[1]), "then the next");
+    ok(same_id(&again.id, &id[1]), "the next in line is claimed next");
 }

@@ -68,7 +68,7 @@ CASE(sweep_cancel_by_filter)
            "another namespace too");
     struct weft_read_page page = list_page(f, &(struct weft_listing){.filter = {.lane = "fast"}});
     is_str(page.item[0].reason, "not needed", "the reason is stored");
-    is_str(page.item[0].by, "operator", "and by whom");
+    is_str(page.item[0].by, "operator", "the actor is stored");
 }
 
 /* Running ones are cancelled too, and their holders learn of it. */
@@ -101,10 +101,10 @@ CASE(sweep_replay_failed)
         f, &(struct weft_steer_all){.kind = WEFT_STEER_REPLAY,
                                     .filter = {.state = WEFT_STATE_FAILED, .lane = "default"}});
     ok(done.matched == 3 && done.changed == 3 && !done.more, "the three that failed");
-    is_int(in_state(f, WEFT_STATE_READY), 3, "are ready again");
+    is_int(in_state(f, WEFT_STATE_READY), 3, "the three that failed are ready again");
     ok(in_state(f, WEFT_STATE_SUCCEEDED) == 3 && in_state(f, WEFT_STATE_CANCELLED) == 3,
        "the others are as they were");
-    is_int(claim(f, f->b, 10).count, 3, "and can be claimed by the other process");
+    is_int(claim(f, f->b, 10).count, 3, "the replayed ones can be claimed by the other process");
 }
 
 /* A sweep walks only where its kind of change can be made. */
@@ -130,7 +130,8 @@ CASE(sweep_max_and_more)
     struct weft_steer_all args = {
         .kind = WEFT_STEER_CANCEL, .filter = {.kind = "job"}, .max = 1100};
     struct weft_sweep got = sweep(f, &args);
-    ok(got.matched == 1100 && got.changed == 1100 && got.more, "as many as allowed, and more");
+    ok(got.matched == 1100 && got.changed == 1100 && got.more,
+       "a sweep takes as many as allowed and reports more");
     is_int(in_state(f, WEFT_STATE_READY), 1400, "the rest waits");
     size_t changed = got.changed;
     for (int calls = 0; got.more && calls < 5; calls++) {
@@ -138,7 +139,7 @@ CASE(sweep_max_and_more)
         changed += got.changed;
     }
     is_int(changed, 2500, "calling again gets to the end");
-    ok(!got.more, "and then there is no more");
+    ok(!got.more, "the last call reports no more");
     args = (struct weft_steer_all){.kind = WEFT_STEER_REPLAY,
                                    .filter = {.state = WEFT_STATE_CANCELLED}};
     got = sweep(f, &args);
@@ -169,7 +170,7 @@ CASE(sweep_by_cursor)
     is_int(calls, 3, "in three calls");
     is_str(got.next, "", "the last one has no cursor");
     is_int(describe(f, &later).state, WEFT_STATE_READY,
-           "what was submitted meanwhile is not taken");
+           "an execution that was submitted meanwhile is not taken");
     args.after = "nonsense";
     args.filter.ns = "default";
     is_int(weft_engine_steer_all(f->b, &args, &got, &f->err), WEFT_INVALID_VALUE,
@@ -201,7 +202,7 @@ CASE(sweep_replay_by_cursor)
             (void)fail(f, f->a, &again.item[i], "net");
     }
     is_int(changed, 3, "each that failed so is replayed once");
-    ok(!done.more, "and then it is over");
+    ok(!done.more, "the last call reports no more");
 }
 
 CASE(sweep_refused)
@@ -246,7 +247,7 @@ CASE(sweep_refused)
                row[i].name);
         expect_err(&err, row[i].rc, row[i].field, row[i].name);
     }
-    is_int(in_state(f, WEFT_STATE_READY), 3, "nothing was changed");
+    is_int(in_state(f, WEFT_STATE_READY), 3, "no execution was changed");
 }
 
 /* Rows that fit lie thinly among many that do not: the sweep goes on from page to page. */
@@ -261,6 +262,6 @@ CASE(sweep_of_thin_rows)
         sweep(f, &(struct weft_steer_all){.kind = WEFT_STEER_CANCEL, .filter = {.tag = &red}});
     ok(got.matched == 30 && got.changed == 30 && !got.more, "thirty of three thousand");
     is_int(count_rows(f, &(struct weft_filter){.tag = &red, .state = WEFT_STATE_CANCELLED}), 30,
-           "those that are red");
-    is_int(in_state(f, WEFT_STATE_CANCELLED), 30, "and no other");
+           "the cancelled ones are red");
+    is_int(in_state(f, WEFT_STATE_CANCELLED), 30, "no other execution is cancelled");
 }

@@ -195,7 +195,7 @@ CASE(tally_lists_lanes_that_only_have_a_past)
     for (int i = 0; i < 2; i++) {
         is_int(weft_engine_counts(f->a, "default", NULL, f->arena, &counts, &f->err), WEFT_OK,
                "counts");
-        is_int(counts.count, 2, "two lanes");
+        is_int(counts.count, 2, "two lanes are counted");
         ok(strcmp(counts.item[0].lane, "a") == 0 && counts.item[0].count[WEFT_STATE_READY] == 1 &&
                counts.item[0].succeeded_1h == 0,
            "one with work");

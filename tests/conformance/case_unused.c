@@ -9,11 +9,6 @@
 
 enum { GONE = -1, KEPT = 0, RETIRED = 1 };
 
-static void sql(struct fixture *f, const char *pg, const char *sqlite)
-{
-    run_sql(f, strcmp(f->store, "pg") == 0 ? pg : sqlite);
-}
-
 static void poll(struct fixture *f, struct weft_engine *engine)
 {
     struct weft_poll told;
@@ -57,27 +52,27 @@ static int row_state(struct fixture *f, enum weft_interned what, int32_t id)
 /* As a scanner will do it: all queues and tenants. */
 static void retire_all(struct fixture *f)
 {
-    sql(f,
-        "INSERT INTO weft.retired SELECT 1, id, 1 FROM weft.queue;"
-        "INSERT INTO weft.retired SELECT 0, id, 1 FROM weft.name WHERE sort = 3",
-        "INSERT INTO retired SELECT 1, id, 1 FROM queue;"
-        "INSERT INTO retired SELECT 0, id, 1 FROM name WHERE sort = 3");
+    run_sql_of(f,
+               "INSERT INTO weft.retired SELECT 1, id, 1 FROM weft.queue;"
+               "INSERT INTO weft.retired SELECT 0, id, 1 FROM weft.name WHERE sort = 3",
+               "INSERT INTO retired SELECT 1, id, 1 FROM queue;"
+               "INSERT INTO retired SELECT 0, id, 1 FROM name WHERE sort = 3");
 }
 
 /* The same an hour later; the rows with the largest numbers stay. */
 static void remove_retired(struct fixture *f)
 {
-    sql(f,
-        "DELETE FROM weft.queue WHERE id IN (SELECT id FROM weft.retired WHERE what = 1)"
-        " AND id < (SELECT max(id) FROM weft.queue);"
-        "DELETE FROM weft.name WHERE id IN (SELECT id FROM weft.retired WHERE what = 0)"
-        " AND id < (SELECT max(id) FROM weft.name);"
-        "DELETE FROM weft.retired",
-        "DELETE FROM queue WHERE id IN (SELECT id FROM retired WHERE what = 1)"
-        " AND id < (SELECT max(id) FROM queue);"
-        "DELETE FROM name WHERE id IN (SELECT id FROM retired WHERE what = 0)"
-        " AND id < (SELECT max(id) FROM name);"
-        "DELETE FROM retired");
+    run_sql_of(f,
+               "DELETE FROM weft.queue WHERE id IN (SELECT id FROM weft.retired WHERE what = 1)"
+               " AND id < (SELECT max(id) FROM weft.queue);"
+               "DELETE FROM weft.name WHERE id IN (SELECT id FROM weft.retired WHERE what = 0)"
+               " AND id < (SELECT max(id) FROM weft.name);"
+               "DELETE FROM weft.retired",
+               "DELETE FROM queue WHERE id IN (SELECT id FROM retired WHERE what = 1)"
+               " AND id < (SELECT max(id) FROM queue);"
+               "DELETE FROM name WHERE id IN (SELECT id FROM retired WHERE what = 0)"
+               " AND id < (SELECT max(id) FROM name);"
+               "DELETE FROM retired");
 }
 
 CASE(unused_row_is_wanted_again)
@@ -85,20 +80,22 @@ CASE(unused_row_is_wanted_again)
     int32_t queue = queue_of(f, f->a, "acme"), name = name_of(f, f->a, true, "acme");
     retire_all(f);
     is_int(row_state(f, WEFT_INTERNED_QUEUE, queue), RETIRED, "the queue is retired");
-    is_int(row_state(f, WEFT_INTERNED_NAME, name), RETIRED, "and the name");
+    is_int(row_state(f, WEFT_INTERNED_NAME, name), RETIRED, "the name is retired");
     is_int(queue_of(f, f->a, "acme"), queue, "a cache that was not told goes on with its id");
-    is_int(row_state(f, WEFT_INTERNED_QUEUE, queue), RETIRED, "which asks the store for nothing");
+    is_int(row_state(f, WEFT_INTERNED_QUEUE, queue), RETIRED,
+           "the cached id leaves the queue retired");
     poll(f, f->a);
     is_int(name_of(f, f->a, false, "acme"), name, "a reader finds the name");
-    is_int(row_state(f, WEFT_INTERNED_NAME, name), RETIRED, "which leaves it retired");
+    is_int(row_state(f, WEFT_INTERNED_NAME, name), RETIRED, "a reader leaves the name retired");
     is_int(queue_of(f, f->a, "acme"), queue, "a submission finds the same queue");
-    is_int(row_state(f, WEFT_INTERNED_QUEUE, queue), KEPT, "which is not retired any more");
-    is_int(row_state(f, WEFT_INTERNED_NAME, name), KEPT, "nor is the name");
+    is_int(row_state(f, WEFT_INTERNED_QUEUE, queue), KEPT,
+           "the submission takes the queue back from retirement");
+    is_int(row_state(f, WEFT_INTERNED_NAME, name), KEPT, "the name is not retired any more");
     poll(f, f->a);
-    is_int(queue_of(f, f->a, "acme"), queue, "and so it stays");
+    is_int(queue_of(f, f->a, "acme"), queue, "after a poll the queue is still the same");
 }
 
-CASE(unused_row_is_removed_and_added_anew)
+CASE(unused_row_is_removed_and_added_again)
 {
     int32_t queue = queue_of(f, f->a, "acme"), name = name_of(f, f->a, true, "acme");
     is_int(queue_of(f, f->b, "acme"), queue, "another process has it too");
@@ -108,30 +105,31 @@ CASE(unused_row_is_removed_and_added_anew)
     poll(f, f->b);
     remove_retired(f);
     is_int(row_state(f, WEFT_INTERNED_QUEUE, queue), GONE, "the queue is gone");
-    is_int(row_state(f, WEFT_INTERNED_NAME, name), GONE, "and the name");
+    is_int(row_state(f, WEFT_INTERNED_NAME, name), GONE, "the name is gone");
     int32_t anew = queue_of(f, f->a, "acme"), named = name_of(f, f->a, true, "acme");
-    ok(anew > queue && named > name, "both are added under other numbers");
+    ok(anew > queue && named > name, "both are added under new ids");
     is_int(queue_of(f, f->b, "acme"), anew, "the other process finds the new queue");
-    is_int(name_of(f, f->b, true, "acme"), named, "and the new name");
+    is_int(name_of(f, f->b, true, "acme"), named, "the other process finds the new name");
     ok(weft_find_queue(f->a, queue) != NULL, "an operation that had the old one can read it");
     const struct weft_spec spec = {.kind = "job", .tenant = "acme"};
     struct weft_id id = submit_ok(f, &spec);
     is_str(describe(f, &id).tenant, "acme", "work of the tenant is submitted and read");
     struct weft_claimed claimed = claim_one(f, f->b);
-    ok(weft_id_cmp(&claimed.id, &id) == 0, "and claimed");
+    ok(weft_id_cmp(&claimed.id, &id) == 0, "the work of the tenant is claimed");
 }
 
 /* A process that does not poll, or cannot, forgets in time. */
-CASE(unused_row_and_a_process_that_was_not_told)
+CASE(unused_row_and_a_process_with_an_old_cache)
 {
     int32_t queue = queue_of(f, f->b, "acme"), name = name_of(f, f->b, true, "acme");
     (void)queue_of(f, f->a, "last");
     retire_all(f);
     remove_retired(f);
-    is_int(queue_of(f, f->b, "acme"), queue, "it goes on within its time");
+    is_int(queue_of(f, f->b, "acme"), queue,
+           "a process that heard nothing uses the cached id for a while");
     f->b->names.told_us -= WEFT_UNUSED_TOLD_US + WEFT_SECOND;
     int32_t named = name_of(f, f->b, true, "acme");
     ok(named > name, "after it the name is looked up again");
-    ok(queue_of(f, f->b, "acme") > queue, "and the queue");
-    is_int(name_of(f, f->a, true, "acme"), named, "as another process has it");
+    ok(queue_of(f, f->b, "acme") > queue, "after it the queue is looked up again");
+    is_int(name_of(f, f->a, true, "acme"), named, "the other process has the same new name");
 }

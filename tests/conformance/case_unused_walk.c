@@ -125,7 +125,7 @@ CASE(unused_names_after_their_time)
     (void)queue_in(f, f->a, "last"); /* SQLite keeps the last one */
     struct weft_pass_report report = walk(f);
     ok(counted(&report, NOTED) >= 1, "the first walk notes the queue");
-    is_int(queue_state(f, queue), KEPT, "and leaves it");
+    is_int(queue_state(f, queue), KEPT, "the first walk keeps the queue");
     report = walk(f);
     is_int(counted(&report, SCANNED), 0, "the next walk begins an hour later");
     forward_ms(f, AFTER_DAYS * DAY_MS - 1);
@@ -133,15 +133,14 @@ CASE(unused_names_after_their_time)
     is_int(counted(&report, TO_RETIRED), 0, "a millisecond before its time it stays");
     forward_ms(f, HOUR_MS);
     report = walk(f);
-    ok(counted(&report, TO_RETIRED) >= 1, "then it is retired");
-    is_int(queue_state(f, queue), RETIRED, "but not removed");
-    is_int(name_state(f, tenant), KEPT, "its tenant is in use by the queue");
+    ok(counted(&report, TO_RETIRED) >= 1, "the walk at its time retires the queue");
+    is_int(queue_state(f, queue), RETIRED, "a retired queue is not removed by the same walk");
+    is_int(name_state(f, tenant), KEPT, "the tenant of the queue is in use");
     forward_ms(f, HOUR_MS - 1);
-    run_sql(f, strcmp(f->store, "pg") == 0 ? "UPDATE weft.unused_walk SET next = 0"
-                                           : "UPDATE unused_walk SET next = 0");
+    run_sql_of(f, "UPDATE weft.unused_walk SET next = 0", "UPDATE unused_walk SET next = 0");
     report = walk(f);
     ok(counted(&report, SCANNED) > 0 && queue_state(f, queue) == RETIRED,
-       "nor is it by a walk within the hour after that");
+       "a walk within the hour after that does not remove it");
     forward_ms(f, HOUR_MS);
     report = walk(f);
     ok(counted(&report, REMOVED) >= 1, "after it the queue is removed");
@@ -151,12 +150,13 @@ CASE(unused_names_after_their_time)
     is_int(name_state(f, tenant), KEPT, "the tenant is unused from now on");
     forward_ms(f, AFTER_DAYS * DAY_MS);
     (void)walk(f);
-    is_int(name_state(f, tenant), RETIRED, "and retired when its own time has passed");
+    is_int(name_state(f, tenant), RETIRED, "the tenant is retired when its own time has passed");
     forward_ms(f, HOUR_MS);
     (void)walk(f);
-    is_int(name_state(f, tenant), GONE, "and removed");
+    is_int(name_state(f, tenant), GONE, "the tenant is removed an hour later");
     ok(queue_in(f, f->a, "acme") > queue, "a submission adds the queue under a new id");
-    ok(name_in(f, f->a, WEFT_NAME_TENANT, "acme") > tenant, "and the tenant");
+    ok(name_in(f, f->a, WEFT_NAME_TENANT, "acme") > tenant,
+       "a submission adds the tenant under a new id");
 }
 
 CASE(unused_names_never)
@@ -168,7 +168,7 @@ CASE(unused_names_never)
         is_int(counted(&report, SCANNED), 0, "without the setting nothing is looked at");
         forward_ms(f, AFTER_DAYS * DAY_MS);
     }
-    is_int(queue_state(f, queue), KEPT, "and all stays");
+    is_int(queue_state(f, queue), KEPT, "without the setting the queue is kept");
 }
 
 /* Claims one of the tenant as this worker. */
@@ -211,20 +211,23 @@ CASE(unused_names_that_are_used)
     is_int(name_state(f, unused), RETIRED, "a worker that no row refers to is retired");
     forward_ms(f, HOUR_MS);
     (void)walk(f);
-    is_int(name_state(f, unused), GONE, "and removed");
+    is_int(name_state(f, unused), GONE, "the unused worker is removed");
     for (size_t i = 0; i < WEFT_LEN(workers); i++)
         is_int(name_state(f, worker[i]), KEPT, "worker %s stays", workers[i]);
     for (size_t i = 0; i < WEFT_LEN(tenants); i++)
         is_int(queue_state(f, queue[i]), KEPT, "queue of tenant %s stays", tenants[i]);
-    is_str(describe(f, &lease.id).tenant, "of-drains", "and work can be read");
+    is_str(describe(f, &lease.id).tenant, "of-drains",
+           "the execution of a kept tenant can be read");
     /* The executions that are over go, and one leaves its draining row. */
     (void)run_pass(f, f->a, WEFT_SCANNER_RETENTION);
     forward_ms(f, HOUR_MS);
     walk_to_retired(f);
     is_int(queue_state(f, queue[2]), KEPT, "a draining row alone keeps its queue");
-    is_int(name_state(f, worker[2]), KEPT, "and its worker");
-    is_int(queue_state(f, queue[0]), RETIRED, "what only a removed execution used is retired");
-    is_int(name_state(f, worker[0]), RETIRED, "and its worker");
+    is_int(name_state(f, worker[2]), KEPT, "a draining row alone keeps its worker");
+    is_int(queue_state(f, queue[0]), RETIRED,
+           "a queue that only a removed execution used is retired");
+    is_int(name_state(f, worker[0]), RETIRED,
+           "a worker that only a removed execution used is retired");
 }
 
 /* ---- Operations beside it -------------------------------------------------------------------- */
@@ -237,13 +240,14 @@ CASE(unused_names_wanted_between_retired_and_removed)
     walk_to_retired(f);
     is_int(queue_state(f, queue), RETIRED, "the queue is retired");
     is_int(queue_in(f, f->a, "acme"), queue, "a submission wants it");
-    is_int(queue_state(f, queue), KEPT, "and takes it back");
+    is_int(queue_state(f, queue), KEPT, "the submission takes the queue back from retirement");
     forward_ms(f, HOUR_MS);
     (void)walk(f);
-    is_int(queue_state(f, queue), KEPT, "it was not written, and is unused from now on");
+    is_int(queue_state(f, queue), KEPT,
+           "the queue that was not noted counts as unused from now on");
     forward_ms(f, HOUR_MS);
     (void)walk(f);
-    is_int(queue_state(f, queue), KEPT, "for as long as any other");
+    is_int(queue_state(f, queue), KEPT, "the queue is kept for the whole time");
 }
 
 /* A process that was not told of it writes the id from its cache: the walk meets it. */
@@ -260,7 +264,7 @@ CASE(unused_names_written_from_a_cache)
     forward_ms(f, HOUR_MS);
     struct weft_pass_report report = walk(f);
     ok(counted(&report, WANTED_AGAIN) >= 1, "the walk meets the execution");
-    is_int(queue_state(f, queue), KEPT, "and the queue is retired no more");
+    is_int(queue_state(f, queue), KEPT, "the walk that met the execution takes the queue back");
     is_str(describe(f, &answer.id).tenant, "acme", "the execution can be read");
 }
 
@@ -280,7 +284,7 @@ CASE(unused_names_wanted_during_the_last_walk)
     struct weft_id id = submit_ok(f, &(struct weft_spec){.kind = "job", .tenant = "acme"});
     (void)walk(f);
     is_int(queue_state(f, queue), KEPT, "the queue of a submission beside it stays");
-    is_str(describe(f, &id).tenant, "acme", "and the execution can be read");
+    is_str(describe(f, &id).tenant, "acme", "the execution submitted during the walk can be read");
 }
 
 /* What runs in between, at a place inside the other one. */
@@ -335,8 +339,8 @@ CASE(unused_names_wanted_before_they_are_removed)
     struct weft_engine *walker = open_between(&between, &fault);
     (void)walk_in(f, walker, 0, NULL);
     is_int(between.acted, 1, "an operation came between");
-    is_int(between.queue, queue, "and got the queue");
-    is_int(queue_state(f, queue), KEPT, "which the walk then leaves");
+    is_int(between.queue, queue, "the operation got the existing queue");
+    is_int(queue_state(f, queue), KEPT, "the walk leaves the queue that was wanted");
     weft_engine_close(walker);
 }
 
@@ -353,7 +357,7 @@ CASE(unused_names_removed_before_they_are_wanted)
     struct weft_engine *submitter = open_between(&between, &fault);
     int32_t anew = queue_in(f, submitter, "acme");
     is_int(between.acted, 1, "the walk came between");
-    is_int(queue_state(f, queue), GONE, "and removed the queue");
+    is_int(queue_state(f, queue), GONE, "the walk removed the queue");
     ok(anew > queue && queue_state(f, anew) == KEPT, "the operation has a new one");
     weft_engine_close(submitter);
 }
@@ -405,7 +409,7 @@ CASE(unused_names_in_small_passes)
         gone += queue_state(f, unused[i]) == GONE;
     }
     is_int(kept, JOBS, "all queues in use are left");
-    is_int(gone, JOBS, "and none of the others");
+    is_int(gone, JOBS, "all unused queues are gone");
 }
 
 CASE(unused_names_keep_the_largest_id)
@@ -419,7 +423,7 @@ CASE(unused_names_keep_the_largest_id)
     ok(queue_in(f, f->b, "another") > last, "a new queue has an id that none had before");
 }
 
-/* A process that ends takes its walk with it; another one begins anew when it is silent. */
+/* A process that ends takes its walk with it; another one starts over when it is silent. */
 CASE(unused_names_after_a_restart)
 {
     begin(f);
@@ -437,7 +441,8 @@ CASE(unused_names_after_a_restart)
     ok(counted(&report, SCANNED) == 0 && !f->a->unused.walk, "the first one gives its walk up");
     forward_ms(f, AFTER_DAYS * DAY_MS);
     (void)walk_in(f, f->b, 0, NULL);
-    is_int(queue_state(f, queue), RETIRED, "what the second one noted is retired in time");
+    is_int(queue_state(f, queue), RETIRED,
+           "a queue that the second process noted is retired in time");
 }
 
 static void put_replica(struct fixture *f, const char *version)
@@ -473,7 +478,7 @@ CASE(unused_names_beside_an_older_binary)
     put_replica(f, "0.1.0");
     (void)walk(f);
     is_int(queue_state(f, queue), KEPT, "nothing is retired while a server of 0.1.0 is alive");
-    is_int(oldest_binary(f), before, "which may go on");
+    is_int(oldest_binary(f), before, "the old binary may go on");
     forward_ms(f, HOUR_MS);
     (void)walk(f);
     is_int(queue_state(f, queue), RETIRED, "when it is gone the queue is retired");
@@ -485,7 +490,7 @@ CASE(unused_names_beside_an_older_binary)
 
 static int64_t rows_of(struct fixture *f, const char *what)
 {
-    bool pg = strcmp(f->store, "pg") == 0;
+    bool pg = is_pg(f);
     run_sql(f, weft_arena_printf(f->arena,
                                  pg ? "UPDATE weft.lane SET max_running ="
                                       " (SELECT count(*) FROM weft.%s)"
@@ -509,7 +514,7 @@ static void submit_tenants(struct fixture *f, int tenants)
         ended += steer_id(f, WEFT_STEER_CANCEL, &answer[i].id).err.rc == WEFT_OK;
     }
     is_int(accepted, tenants, "%d tenants come", tenants);
-    is_int(ended, tenants, "their work ends");
+    is_int(ended, tenants, "the work of all tenants ends");
 }
 
 /* With WEFT_SOAK=1: 20,000. */
@@ -526,7 +531,7 @@ CASE(unused_names_of_many_tenants)
     forward_ms(f, 400 * DAY_MS);
     for (bool more = true; more;)
         more = run_pass(f, f->a, WEFT_SCANNER_RETENTION).more;
-    is_int(rows_of(f, "execution"), 0, "their work is removed by retention");
+    is_int(rows_of(f, "execution"), 0, "retention removes the executions");
     uint64_t most = 0;
     bool in_bounds = true;
     for (int i = 0; i < cycles; i++) {
@@ -537,7 +542,8 @@ CASE(unused_names_of_many_tenants)
     }
     ok(in_bounds && most == ROOM, "at most %d queues are retired at a time", ROOM);
     ok(rows_of(f, "queue") <= queues + 1, "the queues are gone: %" PRId64, rows_of(f, "queue"));
-    ok(rows_of(f, "name") <= names + 3, "and the tenants: %" PRId64 " names", rows_of(f, "name"));
+    ok(rows_of(f, "name") <= names + 3, "the tenants are gone: %" PRId64 " names",
+       rows_of(f, "name"));
     is_int(rows_of(f, "retired"), 0, "no note is left");
-    ok(rows_of(f, "unused") <= 2, "of either kind");
+    ok(rows_of(f, "unused") <= 2, "no note of unused names is left");
 }

@@ -15,7 +15,7 @@ CASE(weakness_c01_created_is_claimable)
     struct weft_submitted answer = submit(f, f->a, &(struct weft_spec){.kind = "job"});
     ok(answer.err.rc == WEFT_OK && answer.state == WEFT_STATE_READY, "ready, with no step between");
     struct weft_claimed lease = claim_one(f, f->b);
-    ok(weft_id_cmp(&lease.id, &answer.id) == 0, "and claimed by another process at once");
+    ok(weft_id_cmp(&lease.id, &answer.id) == 0, "another process claims it at once");
 }
 
 /* C2: capabilities, delay, priority and key were accepted and ignored. */
@@ -94,7 +94,7 @@ CASE(weakness_c04_failures_follow_the_policy)
         is_int(lease.attempt, ++tries, "the next attempt");
     }
     is_int(tries, 5, "five attempts are made, not more");
-    is_int(state_of(f, &lease.id), WEFT_STATE_FAILED, "then it has failed");
+    is_int(state_of(f, &lease.id), WEFT_STATE_FAILED, "after five attempts it has failed");
 }
 
 /* C5: fences looked at the epoch alone, so a cancelled or timed-out worker could still write. */
@@ -111,7 +111,7 @@ CASE(weakness_c05_fences_look_at_the_state)
     expect_fenced(f, &cancelled, WEFT_FENCE_CANCELLED);
     expect_fenced(f, &expired, WEFT_FENCE_EXPIRED);
     expect_fenced(f, &late, WEFT_FENCE_TIMED_OUT);
-    is_int(describe(f, &lost.id).epoch, lost.epoch, "here too");
+    is_int(describe(f, &lost.id).epoch, lost.epoch, "the epoch of the lost one stays as well");
     expect_fenced(f, &lost, WEFT_FENCE_LOST);
 }
 
@@ -119,7 +119,7 @@ CASE(weakness_c05_fences_look_at_the_state)
  * C6: grants that could not be redeemed stranded their execution. There are no grants here: a claim
  * is one step. The equal of a grant that is never used is a claim whose reply never arrives.
  */
-CASE(weakness_c06_a_claim_nobody_received_comes_back)
+CASE(weakness_c06_a_claim_without_receiver_comes_back)
 {
     struct weft_id id = submit_job(f);
     is_int(claim(f, f->a, 1).count, 1, "claimed, and the reply is lost");
@@ -129,7 +129,8 @@ CASE(weakness_c06_a_claim_nobody_received_comes_back)
     struct weft_claimed lease = claim_one(f, f->b);
     ok(weft_id_cmp(&lease.id, &id) == 0 && lease.attempt == 1,
        "after the lease time it comes back");
-    is_int(complete(f, f->b, &lease, NULL).err.rc, WEFT_OK, "and is done");
+    is_int(complete(f, f->b, &lease, NULL).err.rc, WEFT_OK,
+           "the reclaimed execution can be completed");
 }
 
 /* C7: the pointer to the current attempt named one that did not exist, and operations hit it. */
@@ -154,7 +155,7 @@ CASE(weakness_c07_operations_hit_the_current_attempt)
     expect_last_attempt(f, &lease.id,
                         &(struct weft_attempt){
                             .ended = "cancelled", .epoch = 4, .attempt = 3, .worker = "worker-b"});
-    is_int(attempts(f, &lease.id).count, 4, "and each of them once");
+    is_int(attempts(f, &lease.id).count, 4, "each lease that ended is listed once");
 }
 
 /* C8: the timeout pass looked at leases, and two passes raced to do different things to one row. */
@@ -167,7 +168,7 @@ CASE(weakness_c08_timeout_and_expiry_are_two_things)
     forward_ms(f, 1000);
     is_int(run_pass(f, f->a, WEFT_SCANNER_ATTEMPT_TIMEOUT).handled, 1, "the timeout takes one");
     is_int(state_of(f, &slow.id), WEFT_STATE_FAILED, "the slow one, whose only attempt is spent");
-    is_int(state_of(f, &crashed.id), WEFT_STATE_RUNNING, "not the one whose lease ran out");
+    is_int(state_of(f, &crashed.id), WEFT_STATE_RUNNING, "the one whose lease ran out still runs");
     is_int(run_pass(f, f->b, WEFT_SCANNER_LEASE_EXPIRY).handled, 1, "expiry takes the other");
     is_int(state_of(f, &crashed.id), WEFT_STATE_READY, "ready again: a crash spends no attempt");
     is_int(describe(f, &crashed.id).attempt, 1, "even with a single one");
@@ -183,12 +184,12 @@ CASE(weakness_c08_timeout_and_expiry_are_two_things)
         forward_ms(f, 1000);
         is_int(run_pass(f, f->a, order[i][0]).handled, 1, "%s first",
                weft_scanner_name(order[i][0]));
-        is_int(run_pass(f, f->b, order[i][1]).handled, 0, "then %s finds nothing",
+        is_int(run_pass(f, f->b, order[i][1]).handled, 0, "%s finds nothing after that",
                weft_scanner_name(order[i][1]));
         is_int(attempts(f, &lease.id).count, 1, "the lease ended once");
-        is_str(attempts(f, &lease.id).item[0].ended, "timed_out", "as timed out");
-        is_int(describe(f, &lease.id).attempt, 2, "which spent an attempt");
-        is_int(describe(f, &lease.id).lost, 0, "and lost nothing");
+        is_str(attempts(f, &lease.id).item[0].ended, "timed_out", "the lease ended as timed_out");
+        is_int(describe(f, &lease.id).attempt, 2, "the timeout spent an attempt");
+        is_int(describe(f, &lease.id).lost, 0, "a timeout is not counted as a lost lease");
     }
 }
 
@@ -199,18 +200,20 @@ CASE(weakness_c09_delay_and_deadline_are_two_times)
     struct weft_claimed lease = start(f, &(struct weft_spec){.deadline_us = deadline});
     (void)put_back(f, WEFT_PUT_BACK_DELAY, &lease, 1000);
     struct weft_execution now = describe(f, &lease.id);
-    ok(now.run_at_us == f->now_us + 1000 * WEFT_MS && now.deadline_us == deadline, "both are kept");
+    ok(now.run_at_us == f->now_us + 1000 * WEFT_MS && now.deadline_us == deadline,
+       "delay and deadline are both kept");
     forward_ms(f, 1000);
     is_int(run_pass(f, f->a, WEFT_SCANNER_EXECUTION_DEADLINE).handled, 0,
            "the delay is no deadline");
-    is_int(run_pass(f, f->a, WEFT_SCANNER_DELAYED_PROMOTER).handled, 1, "it ends in its time");
+    is_int(run_pass(f, f->a, WEFT_SCANNER_DELAYED_PROMOTER).handled, 1,
+           "the promoter ends the delay at its time");
     lease = take(f, f->b, lease.lane);
     is_int(lease.deadline_us, deadline, "the next worker is told the deadline");
     (void)put_back(f, WEFT_PUT_BACK_DELAY, &lease, 60000);
     forward_ms(f, 4000);
     is_int(run_pass(f, f->a, WEFT_SCANNER_EXECUTION_DEADLINE).handled, 1,
-           "which holds while delayed");
-    is_int(state_of(f, &lease.id), WEFT_STATE_EXPIRED, "expired");
+           "the deadline holds while delayed");
+    is_int(state_of(f, &lease.id), WEFT_STATE_EXPIRED, "the delayed execution has expired");
 }
 
 /* C10: work of a dead worker could only be had by an operation that was never reachable in time. */
@@ -223,7 +226,7 @@ CASE(weakness_c10_lost_work_is_claimed_like_any_other)
     struct weft_claimed next = take(f, f->b, lost.lane);
     ok(next.epoch == 2 && next.attempt == 1, "lost work comes with an ordinary claim");
     next = take(f, f->b, revoked.lane);
-    ok(next.epoch == 2 && next.attempt == 1, "and so does revoked work");
+    ok(next.epoch == 2 && next.attempt == 1, "revoked work comes with an ordinary claim");
 }
 
 /* C11: replay refused cancelled executions and overwrote the old attempt. */
@@ -240,7 +243,7 @@ CASE(weakness_c11_replay_keeps_history)
     lease = take(f, f->a, lease.lane);
     (void)complete(f, f->a, &lease, NULL);
     struct weft_attempts list = attempts(f, &lease.id);
-    is_int(list.count, 3, "three ends");
+    is_int(list.count, 3, "three leases ended");
     if (list.count != 3)
         return;
     ok(strcmp(list.item[0].ended, "failed") == 0 &&
@@ -257,7 +260,7 @@ CASE(weakness_c11_replay_keeps_history)
  * found under its state with the time of its end. That no other table holds a row of an execution
  * that is gone is one of the invariants checked after every case.
  */
-CASE(weakness_c12_whatever_ended_can_be_found_by_its_end)
+CASE(weakness_c12_ended_executions_are_found_by_their_end)
 {
     for (size_t i = 0; i < WEFT_LEN(every_state); i++) {
         enum weft_state state = every_state[i];

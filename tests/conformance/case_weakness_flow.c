@@ -22,7 +22,7 @@
  *   crash anywhere in a cascade           fault flow_*, model/flowmodel (cascades are broken off)
  *   two replicas at one flow              race flow_two_replicas_cascade_at_once,
  *                                         flow_last_two_upstreams_complete_on_two_replicas,
- *                                         flow_group_is_left_to_whoever_has_the_lock
+ *                                         flow_group_is_left_to_the_holder_of_the_lock
  *   cancel against a cascade              race flow_is_cancelled_while_its_cascade_runs
  *   many groups at once                   F8 below
  *   scanners and their reports            flow_scan_*
@@ -82,13 +82,14 @@ CASE(weakness_f01_child_waits_for_its_join)
     submit_drawn(f, &flow);
     struct weft_steer first = {.id = *id_of(&flow, "b"), .priority = 1000};
     (void)steer(f, WEFT_STEER_REPRIORITIZE, &first);
-    is_int(claimable(f, f->a, "b") + claimable(f, f->b, "b"), 0, "nobody gets the child");
+    is_int(claimable(f, f->a, "b") + claimable(f, f->b, "b"), 0,
+           "a claim before the upstream ended does not get the child");
     forward_ms(f, 86400000);
     (void)run_pass(f, f->b, WEFT_SCANNER_DELAYED_PROMOTER);
     is_int(claimable(f, f->b, "b"), 0, "however long it waits");
     end_node(f, &flow, "a", true);
-    is_int(claimable(f, f->a, "b"), 1, "until its upstream has succeeded");
-    is_int(claimable(f, f->b, "b"), 0, "once");
+    is_int(claimable(f, f->a, "b"), 1, "a claim after the upstream succeeded gets the child");
+    is_int(claimable(f, f->b, "b"), 0, "a second claim does not get the child");
 }
 
 /* F2: an edge that was added behind an end was never resolved. */
@@ -103,15 +104,15 @@ CASE(weakness_f02_late_edges_resolve)
     end_node(f, &flow, "b", false);
     struct weft_node node = {.name = "x", .spec = {.kind = "x"}, .after = good, .after_count = 1};
     is_int(grow(f, &flow, 1, &node, &x), WEFT_OK, "after what has succeeded");
-    is_int(state_of(f, &x), WEFT_STATE_READY, "it may begin");
+    is_int(state_of(f, &x), WEFT_STATE_READY, "a node after a succeeded one is ready");
     node = (struct weft_node){.name = "y", .spec = {.kind = "y"}, .after = bad, .after_count = 1};
     is_int(grow(f, &flow, 2, &node, &y), WEFT_OK, "after what has failed");
-    is_int(state_of(f, &y), WEFT_STATE_SKIPPED, "it is skipped");
+    is_int(state_of(f, &y), WEFT_STATE_SKIPPED, "a node after a failed one is skipped");
     node = (struct weft_node){.name = "z", .spec = {.kind = "z"}, .after = open, .after_count = 2};
     is_int(grow(f, &flow, 3, &node, &z), WEFT_OK, "after that and what is open");
-    is_int(state_of(f, &z), WEFT_STATE_BLOCKED, "it waits");
+    is_int(state_of(f, &z), WEFT_STATE_BLOCKED, "a node after an open one is blocked");
     end_node(f, &flow, "c", true);
-    is_int(state_of(f, &z), WEFT_STATE_READY, "for the last");
+    is_int(state_of(f, &z), WEFT_STATE_READY, "the node is ready when the open one succeeds");
 }
 
 /* F3: "all" meant all that had been seen so far. */
@@ -124,7 +125,7 @@ CASE(weakness_f03_all_is_all)
     end_node(f, &flow, "c", true);
     is_str(states(f, &flow), "bsrs", "two of three are not all");
     end_node(f, &flow, "b", true);
-    is_str(states(f, &flow), "rsss", "three are");
+    is_str(states(f, &flow), "rsss", "three nodes have succeeded");
 }
 
 /* F4: what was interrupted was lost, what was delivered again was counted again. */
@@ -140,7 +141,7 @@ CASE(weakness_f04_delivered_again_changes_nothing)
     for (int i = 0; i < 3; i++) {
         run_sql(
             f,
-            strcmp(f->store, "pg") == 0
+            is_pg(f)
                 ? "INSERT INTO weft.completion (flow, id, at) SELECT flow, id, 0 FROM weft.outcome"
                 : "INSERT INTO completion (flow, num, at) SELECT flow, num, 0 FROM outcome");
         cascade(f, i % 2 ? f->a : f->b, &flow);
@@ -151,7 +152,7 @@ CASE(weakness_f04_delivered_again_changes_nothing)
 }
 
 /* F5: a late result made a running child claimable again. */
-CASE(weakness_f05_late_results_disturb_nobody)
+CASE(weakness_f05_late_results_change_nothing)
 {
     struct drawn flow;
     draw(&flow, "a; b; c; d:a,b,c");
@@ -163,9 +164,9 @@ CASE(weakness_f05_late_results_disturb_nobody)
     end_node(f, &flow, "b", true);
     end_node(f, &flow, "c", false);
     is_str(states(f, &flow), "ssfR", "the child runs on");
-    is_int(claimable(f, f->b, "d"), 0, "nobody else gets it");
-    is_int(complete(f, f->b, &child, "1").err.rc, WEFT_OK, "its lease was not touched");
-    is_int(attempts(f, id_of(&flow, "d")).count, 1, "one attempt");
+    is_int(claimable(f, f->b, "d"), 0, "the running child is not claimed again");
+    is_int(complete(f, f->b, &child, "1").err.rc, WEFT_OK, "the lease of the child is valid");
+    is_int(attempts(f, id_of(&flow, "d")).count, 1, "the child has one attempt");
     is_int(flow_state(f, &flow), WEFT_FLOW_SUCCEEDED, "the flow has succeeded");
 }
 
@@ -183,7 +184,7 @@ CASE(weakness_f06_hops_wait_for_no_scanner)
 }
 
 /* F7: some ends were not told, and what came after them hung. */
-CASE(weakness_f07_every_end_is_told)
+CASE(weakness_f07_every_end_reaches_the_joins)
 {
     static const struct weft_policy twice = {
         .max_attempts = 2, .backoff = WEFT_BACKOFF_FIXED, .initial_ms = 1000, .no_jitter = true};
@@ -206,11 +207,11 @@ CASE(weakness_f07_every_end_is_told)
     forward_ms(f, 10000);
     (void)run_pass(f, f->b, WEFT_SCANNER_EXECUTION_DEADLINE);
     is_str(states(f, &flow), "sfcerrkkkk", "expiry is, and so is the skip behind it");
-    is_int(completions(f), 0, "nothing was left to a scanner");
+    is_int(completions(f), 0, "no completion is left for the scanner");
 }
 
 /* F8: siblings that were cancelled kept their leases, their reason was lost, an impossible join
- * cancelled nobody, and what waited at the head of the queue held up the rest. */
+ * cancelled no member, and the head of the queue held up the rest. */
 CASE(weakness_f08_siblings_end_like_any_other)
 {
     struct drawn flow;
@@ -223,17 +224,18 @@ CASE(weakness_f08_siblings_end_like_any_other)
     is_str(states(f, &flow), "scrrbrrb", "the sibling that ran is cancelled");
     expect_fenced(f, &loser, WEFT_FENCE_CANCELLED);
     expect_last_attempt(f, id_of(&flow, "b"), &(struct weft_attempt){.ended = "cancelled"});
-    is_str(describe(f, id_of(&flow, "b")).reason, "sibling_quorum_satisfied", "with the reason");
+    is_str(describe(f, id_of(&flow, "b")).reason, "sibling_quorum_satisfied",
+           "the cancelled sibling has its reason");
     end_node(f, &flow, "x", false);
     is_str(describe(f, id_of(&flow, "y")).reason, "sibling_quorum_impossible", "the other reason");
     is_str(states(f, &flow), "scrrbfck", "an impossible join cancels as well");
-    is_int(completions(f), 0, "and all that is told");
+    is_int(completions(f), 0, "no completion of the siblings is left for the scanner");
 }
 
 enum { GROUPS = 60 };
 
-/* The same: groups that wait for something are in nobody's way. */
-CASE(weakness_f08_groups_that_wait_hold_up_nobody)
+/* The same: groups that wait do not hold up other groups. */
+CASE(weakness_f08_groups_that_wait_hold_up_no_other)
 {
     for (size_t i = 0; i < GROUPS; i++) {
         struct drawn flow;
@@ -261,7 +263,7 @@ CASE(weakness_f08_groups_that_wait_hold_up_nobody)
 
 /* F9: cancelling a flow rewrote members that had ended, told their ends twice, took "pending" for
  * nothing, kept no reason and no lease in mind, and succeeded where there was no flow. */
-CASE(weakness_f09_cancel_leaves_what_has_ended)
+CASE(weakness_f09_cancel_leaves_ended_members)
 {
     struct drawn flow;
     draw(&flow, "a; b; c; d:b,c; e:a");
@@ -271,21 +273,22 @@ CASE(weakness_f09_cancel_leaves_what_has_ended)
     struct weft_claimed running = claim_node(f, "b");
     cancel_flow(f, &flow, WEFT_FLOW_CANCEL_ALL);
     is_int(drain(f, &flow), 4, "all that lived is cancelled");
-    is_str(states(f, &flow), "scccc", "what had succeeded stays");
+    is_str(states(f, &flow), "scccc", "the succeeded node stays succeeded");
     struct weft_execution after = describe(f, id_of(&flow, "a"));
-    ok(same_execution(&before, &after), "as it was");
-    is_str(result_text(f, id_of(&flow, "a")), "1", "with its result");
+    ok(same_execution(&before, &after), "the succeeded node is unchanged");
+    is_str(result_text(f, id_of(&flow, "a")), "1", "the succeeded node keeps its result");
     expect_fenced(f, &running, WEFT_FENCE_CANCELLED);
     is_str(describe(f, id_of(&flow, "b")).reason, "enough", "the reason is kept");
     cancel_flow(f, &flow, WEFT_FLOW_CANCEL_ALL);
-    is_int(drain(f, &flow), 0, "again: nothing");
-    is_int(completions(f), 0, "and nothing is told");
+    is_int(drain(f, &flow), 0, "a repeated cancel cancels nothing");
+    is_int(completions(f), 0, "no completion is left for the scanner after the repeated cancel");
     struct weft_flow_cancelling nobody = {.ns = "default", .how = WEFT_FLOW_CANCEL_ALL};
     enum weft_flow_state state;
-    is_int(weft_engine_flow_cancel(f->a, &nobody, &state, &f->err), WEFT_NOT_FOUND, "no flow");
+    is_int(weft_engine_flow_cancel(f->a, &nobody, &state, &f->err), WEFT_NOT_FOUND,
+           "a cancel of an unknown flow is not found");
 }
 
-CASE(weakness_f09_pending_spares_what_runs)
+CASE(weakness_f09_pending_spares_running_members)
 {
     struct drawn flow;
     draw(&flow, "a; b; c:a; d:b");
@@ -293,16 +296,17 @@ CASE(weakness_f09_pending_spares_what_runs)
     struct weft_claimed running = claim_node(f, "a");
     cancel_flow(f, &flow, WEFT_FLOW_CANCEL_PENDING);
     is_int(drain(f, &flow), 3, "all but what runs");
-    is_str(states(f, &flow), "Rccc", "which runs on");
-    is_int(complete(f, f->a, &running, "1").err.rc, WEFT_OK, "its result stands");
-    is_str(states(f, &flow), "sccc", "and begins nothing");
+    is_str(states(f, &flow), "Rccc", "the running node runs on");
+    is_int(complete(f, f->a, &running, "1").err.rc, WEFT_OK,
+           "the completion of the running node is accepted");
+    is_str(states(f, &flow), "sccc", "the completed root lets no node begin");
     is_int(flow_state(f, &flow), WEFT_FLOW_CANCELLED, "the flow ends with it");
     draw(&flow, "a; b:a");
     submit_drawn(f, &flow);
     cancel_flow(f, &flow, WEFT_FLOW_CANCEL_ONLY);
     is_int(drain(f, &flow), 0, "flow_only has no backlog");
     end_node(f, &flow, "a", true);
-    is_str(states(f, &flow), "sc", "nothing else begins");
+    is_str(states(f, &flow), "sc", "no other node begins");
 }
 
 /* F10: circles and doubled edges were accepted, k was not used. */
@@ -315,9 +319,9 @@ CASE(weakness_f10_graphs_are_checked)
         const struct weft_flow_spec spec = {.nodes = flow.node, .node_count = flow.count};
         is_int(weft_engine_flow_submit(f->a, "default", &spec, 1, &flow.answer, &f->err), WEFT_OK,
                "%s", bad[i]);
-        is_int(flow.answer.err.rc, WEFT_INVALID_VALUE, "is refused");
+        is_int(flow.answer.err.rc, WEFT_INVALID_VALUE, "the flow is refused");
     }
-    is_int(claim(f, f->a, 1).count, 0, "and nothing of it is there");
+    is_int(claim(f, f->a, 1).count, 0, "a refused flow leaves nothing to claim");
     draw(&flow, "a; b; c; q:a,b,c");
     node_of(&flow, "q")->join = WEFT_JOIN_QUORUM;
     node_of(&flow, "q")->k = 2;
@@ -339,9 +343,10 @@ CASE(weakness_f11_flows_end)
     submit_drawn(f, &flow);
     end_node(f, &flow, "a", false);
     end_node(f, &flow, "b", true);
-    is_int(flow_state(f, &flow), WEFT_FLOW_OPEN, "as long as something lives");
+    is_int(flow_state(f, &flow), WEFT_FLOW_OPEN, "the flow is open while a member lives");
     end_node(f, &flow, "c", true);
-    is_int(flow_state(f, &flow), WEFT_FLOW_SUCCEEDED, "who lost does not count: the sinks do");
+    is_int(flow_state(f, &flow), WEFT_FLOW_SUCCEEDED,
+           "the flow succeeds by its sinks, not by the loser");
     draw(&flow, "a; b:a");
     submit_drawn(f, &flow);
     end_node(f, &flow, "a", false);
@@ -350,7 +355,7 @@ CASE(weakness_f11_flows_end)
     submit_drawn(f, &flow);
     cancel_flow(f, &flow, WEFT_FLOW_CANCEL_ALL);
     struct weft_claimed late = claim_node(f, "a"); /* between the mark and the drain */
-    is_int(drain(f, &flow), 2, "it does not get away");
+    is_int(drain(f, &flow), 2, "the drain cancels the late claim as well");
     expect_fenced(f, &late, WEFT_FENCE_CANCELLED);
     is_int(flow_state(f, &flow), WEFT_FLOW_CANCELLED, "the flow is cancelled");
 }
@@ -365,7 +370,7 @@ CASE(weakness_f12_flows_are_submitted_whole)
     end_node(f, &flow, "a", true);
     end_node(f, &flow, "b", true);
     end_node(f, &flow, "c", true);
-    is_int(flow_state(f, &flow), WEFT_FLOW_SUCCEEDED, "and runs");
+    is_int(flow_state(f, &flow), WEFT_FLOW_SUCCEEDED, "the flow succeeds");
 }
 
 /* The same: who submits it again hears of the same members, whatever came to it since. */
@@ -380,12 +385,13 @@ CASE(weakness_f12_submitted_again)
            "submit it");
     weft_clock_set(weft_engine_clock(f->a), f->now_us - 60 * WEFT_SECOND);
     const struct weft_node node = {.name = "x", .spec = {.kind = "x"}};
-    is_int(grow(f, &flow, 1, &node, &x), WEFT_OK, "it grows, by a clock that is behind");
+    is_int(grow(f, &flow, 1, &node, &x), WEFT_OK, "the flow grows by a clock that is behind");
     weft_clock_set(weft_engine_clock(f->a), f->now_us);
     struct weft_flow_submitted answer = {.node = again};
     is_int(weft_engine_flow_submit(f->b, "default", &spec, 1, &answer, &f->err), WEFT_OK,
            "submit it again");
-    ok(answer.duplicate && same_id(&answer.id, &flow.answer.id), "it is there");
+    ok(answer.duplicate && same_id(&answer.id, &flow.answer.id),
+       "the duplicate has the id of the first");
     for (size_t i = 0; i < flow.count; i++)
         ok(same_id(&again[i], &flow.id[i]), "%s is who it was", flow.node[i].name);
 }

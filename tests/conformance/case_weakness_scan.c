@@ -79,7 +79,7 @@ CASE(weakness_p11_statements_do_not_follow_rows)
         uint64_t many = count_calls(f, timers[i], MANY, NULL);
         is_int(many, few, "%s: as many calls for %d rows as for %d", weft_scanner_name(timers[i]),
                MANY, FEW);
-        ok(many <= 9, "and they are few: %llu", (unsigned long long)many);
+        ok(many <= 9, "the number of calls is small: %llu", (unsigned long long)many);
     }
 }
 
@@ -106,6 +106,6 @@ CASE(weakness_a8_a_failure_is_not_the_end)
        "a pass fails");
     is_int(weft_engine_pass(engine, WEFT_SCANNER_LEASE_EXPIRY, NULL, &report, &f->err), WEFT_OK,
            "the next one does not");
-    is_int(report.handled, FEW, "and nothing was lost");
+    is_int(report.handled, FEW, "the next pass handles every row");
     weft_engine_close(engine);
 }

@@ -36,23 +36,23 @@ CASE(weakness_c13_a_fence_is_not_contention)
     ok(answer.err.rc == WEFT_FENCED && !weft_rc_retryable(answer.err.rc),
        "fenced, once and for all");
     is_int(answer.err.cause, WEFT_CAUSE_NONE, "the store itself had nothing to say");
-    ok(tally.ends == 1 && tally.looks == 1, "and nothing was tried twice (%d, %d)", tally.ends,
-       tally.looks);
+    ok(tally.ends == 1 && tally.looks == 1, "a fenced complete is tried once (%d ends, %d looks)",
+       tally.ends, tally.looks);
 
     tally = (struct tally){0};
     fault.kind = WEFT_FAULT_FAIL;
     fault.strike_at = 2; /* the statement after begin */
     fault.struck = false;
     answer = complete(f, engine, &good, "1");
-    ok(fault.struck, "real contention");
+    ok(fault.struck, "the fault struck");
     ok(answer.err.rc == WEFT_OK && answer.state == WEFT_STATE_SUCCEEDED,
-       "is tried again by the engine, and the caller sees none of it");
-    is_int(attempts(f, &good.id).count, 1, "it ended once");
+       "the engine repeats the contended call and the caller sees success");
+    is_int(attempts(f, &good.id).count, 1, "the lease ended once");
     weft_engine_close(engine);
 }
 
 /*
- * C14: the wall clocks of the nodes decided when a lease was over, and callers brought their own
+ * C14: the wall clocks of the nodes decided when a lease was over, and callers used their own
  * `now`. No call here takes a time of now. The clocks of this suite stand in 2023: any moment that
  * came from the wall clock would stand out.
  */
@@ -78,7 +78,8 @@ CASE(weakness_c14_no_wall_clock_decides)
        "in time by its clock, but taken");
     struct weft_claimed third = take(f, f->a, second.lane);
     answer = renew(f, f->b, &second);
-    ok(answer.fence == WEFT_FENCE_RECLAIMED, "and reclaimed");
+    ok(answer.fence == WEFT_FENCE_RECLAIMED,
+       "the renewal after another claim is fenced as reclaimed");
     is_int(complete(f, f->b, &third, "1").err.rc, WEFT_OK, "the holder may write through it");
 }
 
@@ -97,7 +98,7 @@ CASE(weakness_c14_the_clock_is_the_store_s)
     if (engine && conn) {
         ok(driver->time(conn, &before, &f->err) == WEFT_OK, "the store's time");
         weft_usec now = weft_clock_now(weft_engine_clock(engine));
-        ok(driver->time(conn, &after, &f->err) == WEFT_OK, "and again");
+        ok(driver->time(conn, &after, &f->err) == WEFT_OK, "the time of the store a second time");
         /* What a sample may be off by is its round trip; this machine may be busy. */
         ok(now >= before - WEFT_SECOND && now <= after + WEFT_SECOND, "the engine agrees");
     }
@@ -121,16 +122,18 @@ CASE(weakness_c15_progress_is_the_holder_s_alone)
         {.id = old.id, .epoch = 1, .has_progress = true, .percent = 90, .note = "stale"},
     };
     struct weft_lease_answer answers[2];
-    is_int(weft_engine_renew(f->a, both, 2, answers, &f->err), WEFT_OK, "both report in one call");
+    is_int(weft_engine_renew(f->a, both, 2, answers, &f->err), WEFT_OK,
+           "both workers renew in one call");
     is_int(answers[0].err.rc, WEFT_OK, "the holder is heard");
     is_int(answers[1].fence, WEFT_FENCE_RECLAIMED, "the other is not, though it came last");
     struct weft_execution now = describe(f, &old.id);
     is_int(now.percent, 5, "the holder's progress stands");
-    is_str(now.note, "new", "with its note");
-    is_int(now.lease_expires_us, answers[0].lease_expires_us, "and its lease");
+    is_str(now.note, "new", "the holder's note stands");
+    is_int(now.lease_expires_us, answers[0].lease_expires_us, "the holder's lease stands");
     (void)complete(f, f->b, &next, NULL);
     item.epoch = 2;
     is_int(weft_engine_renew(f->a, &item, 1, &answer, &f->err), WEFT_OK, "after the end");
-    is_int(answer.fence, WEFT_FENCE_FINISHED, "not even the last holder reports any more");
-    is_int(describe(f, &old.id).percent, 5, "and nothing changed");
+    is_int(answer.fence, WEFT_FENCE_FINISHED,
+           "a renewal by the last holder after the end is fenced");
+    is_int(describe(f, &old.id).percent, 5, "the late renewal changes nothing");
 }

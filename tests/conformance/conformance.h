@@ -10,15 +10,8 @@
  * case, the invariants of the whole store are checked.
  */
 
-#include "base/arena.h"
-#include "base/id.h"
 #include "base/limits.h"
-#include "core/state.h"
-#include "engine/ops.h"
-#include "store/fault/fault.h"
-#include "tap.h"
-
-#define START_US ((weft_usec)1700000000 * WEFT_SECOND)
+#include "support.h"
 
 struct fixture {
     const char *store; /* "sqlite" or "pg" */
@@ -56,9 +49,13 @@ struct weft_engine *open_faulty(struct fixture *f, struct weft_fault *fault);
 /* Runs SQL on the store, outside the engine. pg only: weft. is replaced by the schema of the case.
  */
 void run_sql(struct fixture *f, const char *sql);
+/* Runs the text that is for the store of the case. */
+void run_sql_of(struct fixture *f, const char *pg, const char *sqlite);
+bool is_pg(const struct fixture *f);
+/* True on PostgreSQL; on SQLite a skipped point gives the reason. */
+bool only_on_pg(const struct fixture *f, const char *why);
 
-/* ---- Short forms; each fails the case when the call as a whole fails
- * ------------------------------ */
+/* ---- Short forms; each fails the case when the call as a whole fails ------------------------- */
 
 /* Submits one; the answer is given back as it is. */
 struct weft_submitted submit(struct fixture *f, struct weft_engine *engine,
@@ -74,6 +71,8 @@ struct weft_claim_result claim_with(struct fixture *f, struct weft_engine *engin
                                     const struct weft_claim *args);
 /* Claims exactly one, which must be there. */
 struct weft_claimed claim_one(struct fixture *f, struct weft_engine *engine);
+/* Claims one of a kind for a minute as worker-a; it must be there. */
+struct weft_claimed take_kind(struct fixture *f, const char *kind);
 
 struct weft_lease_answer renew(struct fixture *f, struct weft_engine *engine,
                                const struct weft_claimed *lease);
@@ -90,6 +89,9 @@ enum weft_state state_of(struct fixture *f, const struct weft_id *id);
 struct weft_attempts attempts(struct fixture *f, const struct weft_id *id);
 struct weft_pass_report run_pass(struct fixture *f, struct weft_engine *engine,
                                  enum weft_scanner pass);
+/* A pass of engine b. */
+struct weft_pass_report pass_with(struct fixture *f, enum weft_scanner scanner,
+                                  const struct weft_pass_config *config);
 void put_lane(struct fixture *f, struct weft_engine *engine, const struct weft_lane *lane);
 
 /* All five lease operations with this lease must be refused, with this reason, changing nothing. */

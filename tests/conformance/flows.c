@@ -26,8 +26,8 @@ void submit_drawn(struct fixture *f, struct drawn *flow)
     flow->answer.node = flow->id;
     is_int(weft_engine_flow_submit(f->a, "default", &spec, 1, &flow->answer, &f->err), WEFT_OK,
            "submit the flow");
-    is_int(flow->answer.err.rc, WEFT_OK, "it is accepted%s%s", flow->answer.err.rc ? ": " : "",
-           flow->answer.err.rc ? flow->answer.err.text : "");
+    is_int(flow->answer.err.rc, WEFT_OK, "the flow is accepted%s%s",
+           flow->answer.err.rc ? ": " : "", flow->answer.err.rc ? flow->answer.err.text : "");
 }
 
 void cascade(struct fixture *f, struct weft_engine *engine, const struct drawn *flow)
@@ -116,7 +116,7 @@ void many_submit(struct fixture *f, struct many *many)
     const struct weft_flow_spec spec = {.nodes = many->node, .node_count = many->count};
     is_int(weft_engine_flow_submit(f->a, "default", &spec, 1, &many->answer, &f->err), WEFT_OK,
            "submit the flow");
-    is_int(many->answer.err.rc, WEFT_OK, "it is accepted");
+    is_int(many->answer.err.rc, WEFT_OK, "the flow is accepted");
 }
 
 uint64_t many_in(struct fixture *f, const struct many *many, enum weft_state state)

@@ -6,6 +6,23 @@
 
 #include <stdlib.h>
 
+bool is_pg(const struct fixture *f)
+{
+    return strcmp(f->store, "pg") == 0;
+}
+
+bool only_on_pg(const struct fixture *f, const char *why)
+{
+    if (!is_pg(f))
+        tap_skip(why);
+    return is_pg(f);
+}
+
+void run_sql_of(struct fixture *f, const char *pg, const char *sqlite)
+{
+    run_sql(f, is_pg(f) ? pg : sqlite);
+}
+
 /* A call that fails as a whole is a failed point with its story, and the case goes on. */
 static void expect_ok(struct fixture *f, enum weft_rc rc, const char *what)
 {
@@ -126,6 +143,15 @@ struct weft_claimed claim_one(struct fixture *f, struct weft_engine *engine)
     return (struct weft_claimed){.epoch = 1};
 }
 
+struct weft_claimed take_kind(struct fixture *f, const char *kind)
+{
+    const struct weft_claim args = {
+        .worker = "worker-a", .kinds = &kind, .kind_count = 1, .lease_ms = 60000};
+    struct weft_claim_result got = claim_with(f, f->a, &args);
+    is_int(got.count, 1, "%s can be claimed", kind);
+    return got.count ? got.item[0] : (struct weft_claimed){0};
+}
+
 struct weft_lease_answer renew(struct fixture *f, struct weft_engine *engine,
                                const struct weft_claimed *lease)
 {
@@ -204,6 +230,15 @@ struct weft_pass_report run_pass(struct fixture *f, struct weft_engine *engine,
     return report;
 }
 
+struct weft_pass_report pass_with(struct fixture *f, enum weft_scanner scanner,
+                                  const struct weft_pass_config *config)
+{
+    struct weft_pass_report report = {0};
+    if (weft_engine_pass(f->b, scanner, config, &report, &f->err))
+        ok(false, "%s: %s", weft_scanner_name(scanner), f->err.text);
+    return report;
+}
+
 void put_lane(struct fixture *f, struct weft_engine *engine, const struct weft_lane *lane)
 {
     expect_ok(f, weft_engine_lane_put(engine, "default", lane, &f->err), "put lane");
@@ -239,7 +274,7 @@ void expect_fenced(struct fixture *f, const struct weft_claimed *lease, enum wef
            after.attempt == before.attempt && after.run_at_us == before.run_at_us &&
            after.lease_expires_us == before.lease_expires_us && after.percent == before.percent &&
            after.lost == before.lost && attempts(f, &lease->id).count == ended,
-       "and nothing changed");
+       "a fenced call changes neither the execution nor its attempts");
 }
 
 /* ---- Executions side by side ----------------------------------------------------------------- */
@@ -327,7 +362,7 @@ struct weft_claimed bring(struct fixture *f, enum weft_state state, const struct
     move_on(f, &lease, state);
     enum weft_state is = state_of(f, &lease.id);
     if (is != state)
-        ok(false, "brought to %s, but it is %s", weft_state_name(state), weft_state_name(is));
+        ok(false, "expected state %s, but it is %s", weft_state_name(state), weft_state_name(is));
     return lease;
 }
 
@@ -393,21 +428,21 @@ void expect_last_attempt(struct fixture *f, const struct weft_id *id,
     struct weft_attempt last = list.count ? list.item[list.count - 1] : (struct weft_attempt){0};
     is_str(last.ended, want->ended, "the last attempt ended: %s", want->ended);
     if (want->epoch)
-        is_int(last.epoch, want->epoch, "under its epoch");
+        is_int(last.epoch, want->epoch, "the last attempt has its epoch");
     if (want->attempt)
-        is_int(last.attempt, want->attempt, "with its number");
+        is_int(last.attempt, want->attempt, "the last attempt has its number");
     if (want->worker)
-        is_str(last.worker, want->worker, "with its worker");
+        is_str(last.worker, want->worker, "the last attempt has its worker");
     if (want->error_class)
-        is_str(last.error_class, want->error_class, "with its error class");
+        is_str(last.error_class, want->error_class, "the last attempt has its error class");
     if (want->error_message)
-        is_str(last.error_message, want->error_message, "with its message");
+        is_str(last.error_message, want->error_message, "the last attempt has its message");
     if (want->started_us)
-        is_int(last.started_us, want->started_us, "begun when it was claimed");
+        is_int(last.started_us, want->started_us, "the last attempt began with its claim");
     if (want->ended_us)
-        is_int(last.ended_us, want->ended_us, "over when it was");
+        is_int(last.ended_us, want->ended_us, "the last attempt has its end");
     if (want->run_at_us)
-        is_int(last.run_at_us, want->run_at_us, "with the time of the next one");
+        is_int(last.run_at_us, want->run_at_us, "the last attempt has the time of the next one");
 }
 
 bool same_id(const struct weft_id *a, const struct weft_id *b)

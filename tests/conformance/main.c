@@ -42,7 +42,7 @@ struct weft_engine *open_engine(struct fixture *f)
 
 struct weft_engine *open_faulty(struct fixture *f, struct weft_fault *fault)
 {
-    fault->inner = strcmp(f->store, "pg") == 0 ? &weft_driver_pg : &weft_driver_sqlite;
+    fault->inner = is_pg(f) ? &weft_driver_pg : &weft_driver_sqlite;
     return open_over(f, weft_fault_install(fault));
 }
 
@@ -74,7 +74,7 @@ static void tear_down(struct fixture *f, const char *name)
         printf("# %s\n", f->err.text);
     weft_engine_close(f->b);
     weft_engine_close(f->a);
-    if (strcmp(f->store, "pg") == 0) {
+    if (is_pg(f)) {
         run_sql(f, "DROP SCHEMA IF EXISTS weft CASCADE");
     } else {
         static const char *const suffix[] = {"", "-wal", "-shm"};
@@ -87,21 +87,13 @@ static void tear_down(struct fixture *f, const char *name)
     weft_arena_free(f->arena);
 }
 
-static bool wanted(const char *name, int argc, char **argv)
-{
-    for (int i = 1; i < argc; i++)
-        if (strcmp(argv[i], name) == 0)
-            return true;
-    return argc < 2;
-}
-
 int main(int argc, char **argv)
 {
     const char *store = getenv("WEFT_TEST_STORE");
     int number = 0;
     for (struct test_case *test = first; test; test = test->next) {
         number++;
-        if (!wanted(test->name, argc, argv))
+        if (!is_named(test->name, argc, argv))
             continue;
         printf("# %s\n", test->name);
         struct fixture f;

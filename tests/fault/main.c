@@ -4,7 +4,7 @@
  * The fault loop. Each sequence (tests/sequence.c) is struck at the first call it makes to the
  * store, at the second, the third, and so on until a run is over before the strike comes: by
  * contention, by a connection lost before or behind the call, by a full disk, and by the death of
- * the process before or behind the call. After each strike somebody else looks at the store.
+ * the process before or behind the call. After each strike another process looks at the store.
  *
  * What must hold:
  *   - contention and connections lost are not noticed by the caller. SQLite cannot say what became
@@ -119,9 +119,9 @@ static const char *claim_again(struct run *run, struct weft_engine *clean)
     struct weft_err err;
     weft_clock_set(weft_engine_clock(clean), run_later(run));
     if (weft_engine_pass(clean, WEFT_SCANNER_LEASE_EXPIRY, NULL, &pass, &err))
-        return "leases that nobody knows of cannot be expired";
+        return "leases without a known holder cannot be expired";
     if (take_work(clean, run->lane, ITEMS, item) != ITEMS)
-        return "what was claimed by nobody cannot be claimed";
+        return "executions without a holder cannot be claimed";
     for (size_t i = 0; i < ITEMS; i++)
         if (item[i].epoch < 1 + (pass.handled > 0))
             return "an epoch was given twice";

@@ -64,8 +64,8 @@ struct flow {
     enum weft_flow_cancel cancel;
     bool backlog;
     enum weft_flow_state state;
-    bool dirty;   /* something ended and no cascade has run dry since */
-    bool stirred; /* a member was replayed, the same: what is felt first is not determined */
+    bool dirty;          /* something ended and no cascade has run dry since */
+    bool replay_pending; /* a member was replayed, the same: the order of its effects is open */
 };
 
 struct world {

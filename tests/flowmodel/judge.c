@@ -72,7 +72,8 @@ static bool all_ended(const struct flow *flow, const struct member *member)
 static void decide(const struct world *w, struct flow *flow, struct member *member)
 {
     if (flow->cancel != WEFT_FLOW_CANCEL_NONE && !member->again) {
-        set_ended(flow, member, WEFT_STATE_CANCELLED, flow->stirred ? EITHER_REASON : "flow");
+        set_ended(flow, member, WEFT_STATE_CANCELLED,
+                  flow->replay_pending ? EITHER_REASON : "flow");
         return;
     }
     if (member->fired == IMPOSSIBLE) {
@@ -144,9 +145,9 @@ static const char *sibling_reason(const struct flow *flow, size_t which)
     for (size_t i = which + 1; i < flow->count; i++)
         if ((flow->member[i].after >> which & 1) && flow->member[i].wants)
             wishes |= 1u << flow->member[i].wish;
-    if (flow->stirred && flow->cancel)
+    if (flow->replay_pending && flow->cancel)
         return EITHER_REASON; /* it may have been about to begin */
-    if (flow->stirred || flow->cancel || wishes == (1u << SATISFIED | 1u << IMPOSSIBLE))
+    if (flow->replay_pending || flow->cancel || wishes == (1u << SATISFIED | 1u << IMPOSSIBLE))
         return "sibling";
     return wishes == 1u << SATISFIED ? "sibling_quorum_satisfied" : "sibling_quorum_impossible";
 }
@@ -166,7 +167,7 @@ static bool cancel_siblings(struct flow *flow, const enum weft_state *got)
         struct member *member = &flow->member[i];
         const struct member *asks = unwanted(flow, i, NULL);
         bool skipped = member->state == WEFT_STATE_BLOCKED && got[i] == WEFT_STATE_SKIPPED;
-        bool may = (flow->stirred && (member->replayed || member->unsure)) ||
+        bool may = (flow->replay_pending && (member->replayed || member->unsure)) ||
                    (asks && asks->maybe) || flow->cancel != WEFT_FLOW_CANCEL_NONE;
         bool must = asks && lives(member->state) && !skipped && !stays(flow, member) &&
                     (!may || got[i] == WEFT_STATE_CANCELLED);
@@ -200,16 +201,17 @@ static void allow_reasons(struct flow *flow, const struct fired *fired)
 /* Members that the store has cancelled where nothing forced it to: right where it was allowed. */
 static bool allow_siblings(struct flow *flow, const enum weft_state *got, const struct fired *fired)
 {
-    uint32_t stirred = 0; /* members that a replay above them may have brought back */
+    uint32_t returned = 0; /* members that came back by a replay above them */
     for (size_t i = 0; i < flow->count; i++) {
         struct member *member = &flow->member[i];
-        bool may = (flow->stirred && lives(member->state) && !stays(flow, member)) ||
+        bool may = (flow->replay_pending && lives(member->state) && !stays(flow, member)) ||
                    (member->state == WEFT_STATE_SKIPPED &&
-                    (fired->before[i] == OPEN_JOIN || (member->after & stirred)));
-        stirred |= (uint32_t)(flow->stirred && (member->replayed || (member->after & stirred)))
-                   << i;
+                    (fired->before[i] == OPEN_JOIN || (member->after & returned)));
+        returned |=
+            (uint32_t)(flow->replay_pending && (member->replayed || (member->after & returned)))
+            << i;
         /* It was back, or its join was decided, for a moment, and its flow is cancelled. */
-        bool back = member->state == WEFT_STATE_SKIPPED && (member->after & stirred);
+        bool back = member->state == WEFT_STATE_SKIPPED && (member->after & returned);
         bool decided = member->state == WEFT_STATE_BLOCKED && fired->ever[i] != OPEN_JOIN;
         bool with_flow = flow->cancel && (back || decided) && got[i] == WEFT_STATE_CANCELLED;
         const struct member *asks =
@@ -228,7 +230,7 @@ static bool allow_siblings(struct flow *flow, const enum weft_state *got, const 
  */
 static void allow_skipped(struct flow *flow, const enum weft_state *got, const struct flow *before)
 {
-    for (size_t i = 0; i < flow->count && flow->stirred && flow->cancel; i++) {
+    for (size_t i = 0; i < flow->count && flow->replay_pending && flow->cancel; i++) {
         struct member *member = &flow->member[i];
         if (before->member[i].state == WEFT_STATE_SKIPPED && got[i] == WEFT_STATE_SKIPPED &&
             member->state == WEFT_STATE_CANCELLED && member->fired == IMPOSSIBLE)
@@ -254,7 +256,7 @@ static void end_flow(struct flow *flow)
 }
 
 /*
- * The joins that have fired, or that may have fired for a moment: a replay is felt from node to
+ * The joins that have fired, or that may have fired for a moment: a replay propagates node by
  * node, so a join may have been impossible by upstreams that came back only after it was judged.
  */
 static void find_fired(const struct world *w, const struct flow *flow, const enum weft_state *got,
@@ -282,12 +284,12 @@ static void end_wishes(struct flow *flow, const int *before)
         bool fired =
             member->cancels && (member->fired == IMPOSSIBLE ||
                                 (member->fired != before[i] && member->fired != OPEN_JOIN));
-        if (flow->stirred && (member->wants || fired))
+        if (flow->replay_pending && (member->wants || fired))
             member->wants = member->maybe = true;
         else if (all_ended(flow, member))
             member->wants = member->maybe = false;
     }
-    flow->stirred = false;
+    flow->replay_pending = false;
 }
 
 void settle(const struct world *w, struct flow *flow, const enum weft_state *got)

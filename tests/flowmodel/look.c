@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What the store has, and whether it is what must be. */
+/* Reads the store and compares it with the expected state. */
 
 #include "flowmodel.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* One random step, on the store and on what must be. */
+/* One random step, on the store and on the expected state. */
 
 #include "flowmodel.h"
 
@@ -220,7 +220,7 @@ static void live_again(struct flow *flow, struct member *member, int join)
     member->reason = NULL;
     member->replayed = true;
     flow->state = WEFT_FLOW_OPEN;
-    flow->dirty = flow->stirred = true;
+    flow->dirty = flow->replay_pending = true;
 }
 
 /* A replay looks first at what has ended; what the model makes of that must be known before. */
@@ -573,7 +573,7 @@ void check_left(struct world *w)
                                  &err),
                 WEFT_OK, "reconciler", &err);
         if (counter_of(&report, "no_op") + counter_of(&report, "stale_removed") > 0)
-            wrong(w, "a group is left that nobody can drain");
+            wrong(w, "a group is left that no pass can drain");
     }
     must_be(w, weft_engine_poll(any_engine(w), arena, &poll, &err), WEFT_OK, "poll", &err);
     for (size_t i = 0; i < WEFT_LEN(scanner) && !w->failed; i++)

@@ -31,7 +31,7 @@ static struct {
     bool nodes_written;
 } count;
 
-static struct weft_engine *other; /* on the same store, and nobody counts */
+static struct weft_engine *other; /* on the same store, and not counted */
 
 static enum weft_rc counted_open(const char *url, struct weft_conn **ret_conn, struct weft_err *err)
 {
@@ -259,7 +259,7 @@ static void fan(struct weft_engine *engine)
     is_int(end_all(&large, "first"), 1, "the first ends");
     took(&large, "1 -> 10,000");
     is_bounded("a fan-out of 10,000");
-    is_int(end_all(&large, "middle"), WIDE, "all behind it can be claimed, once");
+    is_int(end_all(&large, "middle"), WIDE, "each member behind the first is claimed once");
     is_bounded("a fan-in of 10,000");
     took(&large, "10,000 -> 1");
     is_int(end_all(&large, "last"), 1, "the last join fired once");
@@ -277,13 +277,14 @@ static void race_of_many(struct weft_engine *engine)
     large.node[WIDE + 1].spec.kind = "last";
     large_submit(&large);
     count_anew();
-    is_int(end_all(&large, "first"), 1, "one wins");
+    is_int(end_all(&large, "first"), 1, "the winner ends");
     took(&large, "10,000 siblings");
     is_bounded("10,000 siblings");
     ok(count.most_ends <= WEFT_FLOW_CHUNK, "a transaction ends at most %zu of them",
        count.most_ends);
-    is_int(state_at(engine, &large.id[WIDE]), WEFT_STATE_CANCELLED, "the others are cancelled");
-    is_int(end_all(&large, "middle"), 0, "all of them");
+    is_int(state_at(engine, &large.id[WIDE]), WEFT_STATE_CANCELLED,
+           "the last sibling is cancelled");
+    is_int(end_all(&large, "middle"), 0, "no sibling is left to claim");
     is_int(end_all(&large, "last"), 1, "the join fired once");
     is_over(&large, WEFT_FLOW_SUCCEEDED);
 }
@@ -309,14 +310,14 @@ static void replay_of_many(struct weft_engine *engine)
     took(&large, "10,000 skips at once");
     weft_engine_on_flows(engine, leave_completions, NULL);
     is_int(steer_one(engine, WEFT_STEER_REPLAY, &(struct weft_steer){.id = large.id[0]}).err.rc,
-           WEFT_OK, "it is replayed");
-    is_int(end_all(&large, "first"), 1, "and succeeds before any cascade");
+           WEFT_OK, "the first is replayed");
+    is_int(end_all(&large, "first"), 1, "the first succeeds before any cascade");
     count_anew();
-    is_int(weft_engine_cascade(engine, &large.flow, 1, &err), WEFT_OK, "then the cascade runs");
+    is_int(weft_engine_cascade(engine, &large.flow, 1, &err), WEFT_OK, "the cascade runs");
     took(&large, "10,000 come back");
     is_bounded("10,000 that come back");
-    is_int(end_all(&large, "middle"), WIDE, "all can be claimed, once");
-    is_int(weft_engine_cascade(engine, &large.flow, 1, &err), WEFT_OK, "and the last cascade");
+    is_int(end_all(&large, "middle"), WIDE, "each member that comes back is claimed once");
+    is_int(weft_engine_cascade(engine, &large.flow, 1, &err), WEFT_OK, "the last cascade runs");
     is_over(&large, WEFT_FLOW_SUCCEEDED);
 }
 
@@ -340,7 +341,8 @@ static void large_cancel(struct large *large)
            "cancel it");
     while (drain.more && !weft_engine_flow_drain(large->engine, &drain, &err))
         continue;
-    is_int(weft_engine_cascade(large->engine, &large->flow, 1, &err), WEFT_OK, "to the end");
+    is_int(weft_engine_cascade(large->engine, &large->flow, 1, &err), WEFT_OK,
+           "the cascade of the cancelled flow runs to its end");
     is_over(large, WEFT_FLOW_CANCELLED);
 }
 
@@ -353,7 +355,7 @@ static void roots_and_edges(struct weft_engine *engine)
     count.refuses = true; /* who submits dies before the roots begin */
     large_submit(&dense);
     count.refuses = false;
-    is_int(end_all(&dense, "root"), 0, "its root has not begun");
+    is_int(end_all(&dense, "root"), 0, "the root of the unfinished submission is not ready");
     weft_clock_set(weft_engine_clock(engine), START_US + WEFT_SECOND); /* so it comes first */
     large_init(&wide, engine, FEW + 1);
     wide.node[0].spec.kind = "first";
@@ -362,9 +364,9 @@ static void roots_and_edges(struct weft_engine *engine)
     large_submit(&wide);
     is_int(end_all(&wide, "first"), 1, "the other flow goes on");
     const struct weft_id both[] = {dense.flow, wide.flow};
-    is_int(weft_engine_cascade(engine, both, 2, &err), WEFT_OK, "both in one cascade");
-    is_int(end_all(&wide, "middle"), FEW, "what comes after its first");
-    is_int(end_all(&dense, "root"), 1, "and the root of the first");
+    is_int(weft_engine_cascade(engine, both, 2, &err), WEFT_OK, "one cascade serves both flows");
+    is_int(end_all(&wide, "middle"), FEW, "the members after the first node end");
+    is_int(end_all(&dense, "root"), 1, "the root of the dense flow ends");
     is_int(weft_engine_cascade(engine, both, 2, &err), WEFT_OK, "cascade");
     is_over(&wide, WEFT_FLOW_SUCCEEDED);
     large_cancel(&dense);
@@ -377,7 +379,7 @@ static void expire_root(void)
     weft_clock_set(weft_engine_clock(other), START_US + 10 * WEFT_SECOND);
     is_int(weft_engine_pass(other, WEFT_SCANNER_EXECUTION_DEADLINE, NULL, &report, &err), WEFT_OK,
            "the deadline of the root passes while the flow is being written");
-    is_int(report.handled, 1, "it has ended");
+    is_int(report.handled, 1, "the root has ended");
 }
 
 /* A member that ends before its flow is whole: no edge leaves it yet. */
@@ -392,7 +394,7 @@ static void ends_before_it_begins(struct weft_engine *engine)
     large_submit(&dense);
     is_int(weft_engine_cascade(engine, &dense.flow, 1, &err), WEFT_OK, "cascade");
     is_int(state_at(engine, &dense.id[0]), WEFT_STATE_EXPIRED, "the root has expired");
-    is_int(state_at(engine, &dense.id[DENSE - 1]), WEFT_STATE_SKIPPED, "and the last is skipped");
+    is_int(state_at(engine, &dense.id[DENSE - 1]), WEFT_STATE_SKIPPED, "the last node is skipped");
     is_over(&dense, WEFT_FLOW_FAILED);
 }
 
@@ -409,14 +411,14 @@ static void ends_late(struct weft_engine *engine)
     large_submit(&large);
     is_int(end_some(&large, "first", false), 1, "the first fails");
     is_int(weft_engine_cascade(engine, &large.flow, 1, &err), WEFT_OK,
-           "what is behind it is skipped");
+           "the nodes behind the failed first are skipped");
     is_int(end_all(&large, "middle"), WEFT_FLOW_CHUNK, "a chunk of others ends");
     is_int(steer_one(engine, WEFT_STEER_REPLAY, &(struct weft_steer){.id = large.id[0]}).err.rc,
            WEFT_OK, "the first is replayed");
-    is_int(end_all(&large, "first"), 1, "and succeeds");
-    is_int(weft_engine_cascade(engine, &large.flow, 1, &err), WEFT_OK, "then the cascade runs");
-    is_int(end_all(&large, "last"), 1, "what was skipped comes back");
-    is_int(weft_engine_cascade(engine, &large.flow, 1, &err), WEFT_OK, "to the end");
+    is_int(end_all(&large, "first"), 1, "the replayed first succeeds");
+    is_int(weft_engine_cascade(engine, &large.flow, 1, &err), WEFT_OK, "the cascade runs");
+    is_int(end_all(&large, "last"), 1, "the skipped last node comes back and ends");
+    is_int(weft_engine_cascade(engine, &large.flow, 1, &err), WEFT_OK, "the last cascade runs");
     is_over(&large, WEFT_FLOW_SUCCEEDED);
 }
 
@@ -440,7 +442,8 @@ static void submit_mixed(struct weft_engine *engine)
     for (size_t i = 0; i < WEFT_LEN(flow); i++) {
         flow[i].flow = answer[i].id;
         is_int(answer[i].err.rc, WEFT_OK, "%zu is accepted", i);
-        is_int(state_at(engine, &flow[i].id[0]), WEFT_STATE_READY, "and may begin");
+        is_int(state_at(engine, &flow[i].id[0]), WEFT_STATE_READY,
+               "the first node of flow %zu is ready", i);
     }
     is_int(end_all(&flow[0], "middle"), 2, "the small ones end");
     is_over(&flow[0], WEFT_FLOW_SUCCEEDED);

@@ -99,7 +99,7 @@ static bool find_next(struct walk *walk, struct weft_json *ret_value)
     return false;
 }
 
-/* Reads everything and writes it anew. */
+/* Reads everything and writes it again. */
 static void rewrite(const struct weft_json *top, struct weft_arena *arena, struct weft_buf *ret_buf)
 {
     struct walk walk = {.arena = arena};

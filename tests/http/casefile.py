@@ -13,7 +13,7 @@ ARROW = re.compile(r"--> (\d{3})((?: \([^)]*\))*)$")
 LIMIT = re.compile(r"\((within|after|before) ([\d.]+) (ms|s|min)\)")
 TOKEN = re.compile(rf"token \$({NAME}): ([a-z,]+)(?: in (\S+))?(?: for ([\d.]+) (ms|s|min|h|d))?$")
 REVOKE = re.compile(rf"revoke \$({NAME})$")
-REPEAT = re.compile(r"<<(\d+) x (.*?)>>", re.S)
+REPEAT = re.compile(r"<<(\d+) x ")
 BODY_WORDS = ("exactly", "bytes", "contains", "lacks")
 WORDS = ("while", "then", "end")
 
@@ -53,13 +53,18 @@ class Case:
 
 
 def repeat(text):
-    """<<3 x {"n": #}>> is {"n": 0},{"n": 1},{"n": 2}; <<3 x a>> is aaa."""
-    def one(found):
-        count, what = int(found.group(1)), found.group(2)
+    """<<3 x {"n": #}>> is {"n": 0},{"n": 1},{"n": 2}; <<3 x a>> is aaa; the innermost first."""
+    while True:
+        begins = list(REPEAT.finditer(text))
+        end = text.find(">>", begins[-1].end()) if begins else -1
+        if end < 0:
+            return text
+        count, what = int(begins[-1].group(1)), text[begins[-1].end():end]
         if what[0] in "{\"<" or "#" in what:
-            return ",".join(what.replace("#", str(i)) for i in range(count))
-        return what * count
-    return REPEAT.sub(one, text)
+            what = ",".join(what.replace("#", str(i)) for i in range(count))
+        else:
+            what *= count
+        text = text[:begins[-1].start()] + what + text[end + 2:]
 
 
 def fill(text, values, now):

@@ -242,7 +242,7 @@ def bytes_of_a_claim(bench):
         items = caller.claim(max=12, wait_ms=20000) if len(kinds) < 12 else []
         assert len(items) <= 8, f"{len(items)} MB in one claim"
         kinds += [item["kind"] for item in items]
-    same(sorted(kinds), sorted(f"k{i}" for i in range(12)), "what all claims brought")
+    same(sorted(kinds), sorted(f"k{i}" for i in range(12)), "the items of all claims")
 
 
 def pages_of_120(bench):

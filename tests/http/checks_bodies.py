@@ -51,7 +51,7 @@ def lines_of_specs(bench):
 
 
 def lines_as_answer(bench):
-    """lines: whoever accepts lines gets an answer on each"""
+    """lines: a client that accepts lines gets an answer on each"""
     caller = Caller(bench, "lines-as-answer")
     text = b'{"kind": "a"}\n\n{}\n{"kind": "b"}\n'
     answer = caller.send("POST", "/v1/executions", text,

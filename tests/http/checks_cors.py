@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pages in browsers: which may call the server, and what their browsers are told."""
+"""Pages in browsers: which origins may call the server, and the CORS headers they get."""
 from checks import Caller, same, server_of_its_own
 
 APP, OTHER = "https://app.example", "http://dev.example:8080"

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""One namespace floods the server, another one must not feel it. Prints TAP and figures.
+"""One namespace floods the server; calls of another stay quick. Prints TAP and figures.
 
     tests/http/classes.py    WEFT_TEST_STORE: sqlite or pg; WEFT_SOAK=1: the long form
 
@@ -186,17 +186,18 @@ def unread(tap):
     compare(tap, f"{READERS} clients that do not read", quiet, busy)
     ended = until(cut, 60)
     tap.ok(held > 0, "answers that wait for their clients are counted")
-    tap.ok(held < 2 * ANSWER_MB << 20, "and stay within twice their budget", held)
+    tap.ok(held < 2 * ANSWER_MB << 20, "answers that wait stay within twice their budget", held)
     tap.ok(largest - begun < UNREAD_KB + QUARANTINE_KB, "the server stays small",
            f"{begun} kB, then {largest} kB")
     tap.note(f"{READERS} clients that do not read: {begun >> 10} MB, then {largest >> 10} MB, "
              f"{held / 1048576:.1f} MiB of answers")
-    tap.ok(ended, "all of them are hung up on")
-    tap.equal(metric_sum(metrics(server), "weft_http_answer_bytes"), 0, "and their room is free")
+    tap.ok(ended, "all clients that do not read are disconnected")
+    tap.equal(metric_sum(metrics(server), "weft_http_answer_bytes"), 0,
+              "the room of their answers is free")
     for reader in readers:
         reader.socket.close()
     status, _, page = Calls(server, namespace="flood")("GET", "/v1/executions?limit=1000")
-    tap.ok(status == 200 and len(page["items"]) == 1000, "one that reads gets the whole page",
+    tap.ok(status == 200 and len(page["items"]) == 1000, "a client that reads gets the whole page",
            (status, len(page.get("items", []))))
     tap.equal(server.stop(), 0, "the server stops by itself")
     store.remove()
@@ -247,10 +248,11 @@ def held(tap):
     for path in paths:
         tap.ok(max(times[path]) < PROMPT_S, f"{path} is answered while every engine thread is held",
                f"{max(times[path]):.2f} s")
-    tap.ok(set(statuses["/healthz"] + statuses["/metrics"]) == {200}, "with 200", statuses)
+    tap.ok(set(statuses["/healthz"] + statuses["/metrics"]) == {200},
+           "/healthz and /metrics are answered 200", statuses)
     tap.equal(statuses["/readyz"][-1], 503, "a store that answers nothing for 3 s is not ready")
     back = until(lambda: ask(server, "/readyz", []) == 200, 30)
-    tap.ok(back, "and it is ready again by itself")
+    tap.ok(back, "the server is ready again by itself")
     stop.set()
     for reader in readers:
         reader.join(60)
@@ -356,7 +358,8 @@ def locked(tap):
     good = [one for one in told if one[1] == 429 and one[2] and
             one[3]["error"]["code"] == "busy" and
             "locked by another transaction" in one[3]["error"]["message"]]
-    tap.ok(told and len(good) == len(told), "all who want to change it are told that it is locked",
+    tap.ok(told and len(good) == len(told),
+           "every change of the locked flow is answered 429 with the reason",
            [one for one in told if one not in good][:3])
     lock.let_go()
     for what in ("replay", "cancel"):  # a cancelled flow does not grow
@@ -366,7 +369,7 @@ def locked(tap):
     for thread in pressing:
         thread.join(60)
     odd = [one for one in answers if one[1] not in (200, 202, 409, 429)]
-    tap.ok(not odd, "and nobody gets another answer", odd[:3])
+    tap.ok(not odd, "no call gets another answer", odd[:3])
     lasts = []
 
     def comes_last():
@@ -374,7 +377,8 @@ def locked(tap):
                            {"worker": "w", "lanes": ["last"], "max": 10})["items"]
         lasts.extend(item["id"] for item in items)
         return quiet.node["last"] in lasts
-    tap.ok(until(comes_last, 30), "what ended meanwhile goes on", lasts)
+    tap.ok(until(comes_last, 30),
+           "the node behind the work that ended meanwhile can be claimed", lasts)
     tap.equal(server.stop(), 0, "the server stops by itself")
     cluster.remove()
 

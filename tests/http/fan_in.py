@@ -4,7 +4,7 @@
 
     WEFT_TEST_STORE  sqlite or pg
 
-Its claim carries what all of them came to. Reading that takes long, and nobody else waits for it: on
+Its claim carries the results of all of them. Reading them takes long, and no other request waits: on
 PostgreSQL a lock keeps it from being read, and other claims and submits are answered meanwhile.
 """
 import threading
@@ -54,10 +54,11 @@ def whole(tap):
         items += claim_sink(calls)[2]["items"]
     sinks = [item for item in items if item["kind"] == "sink"]
     tap.ok(len(sinks) == 1 and is_right(sinks[0]), "the sink gets the results of all its upstreams")
-    tap.equal(sum(item["kind"] == "small" for item in items), 1, "others are claimed as ever")
+    tap.equal(sum(item["kind"] == "small" for item in items), 1,
+              "other work is claimed beside the sink")
     done = calls.good("POST", "/v1/leases/complete",
                       {"id": sinks[0]["id"], "epoch": sinks[0]["epoch"]})
-    tap.equal(done["state"], "succeeded", "its lease is good")
+    tap.equal(done["state"], "succeeded", "the lease of the sink is valid")
     tap.equal(server.stop(), 0, "the server stops by itself")
     store.remove()
 
@@ -92,7 +93,7 @@ def locked(tap):
     claimer.join(60)
     status, _, answer = answers[0]
     tap.ok(status == 200 and len(answer["items"]) == 1 and is_right(answer["items"][0]),
-           "then the sink is given", (status, str(answer)[:300]))
+           "the sink is given when its results can be read", (status, str(answer)[:300]))
     tap.equal(server.stop(), 0, "the server stops by itself")
     cluster.remove()
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Who waits for the end of a flow: tests/http/flow_ends.py (WEFT_TEST_STORE: sqlite or pg).
+"""Clients that wait for the end of a flow: tests/http/flow_ends.py (WEFT_TEST_STORE: sqlite or pg).
 
 A read that waits is answered at once when the flow ends on its replica, whatever ended it, and
 within its poll when it ends by another one. The flow ends when the waiter has just looked and will
@@ -41,7 +41,7 @@ BODY = {"complete": {"result": 1}, "fail": {"class": "no", "message": "no", "ret
 
 
 def one_end(there, calls, turn, how):
-    """A flow whose last member ends while somebody waits: ms until he knows, and the answer."""
+    """A flow whose last member ends while a client waits: ms until its answer, and the answer."""
     lane = f"end{turn}"
     flow = calls.good("POST", "/v1/flows", chain(lane))["id"]
     if how == "complete":
@@ -69,7 +69,7 @@ def ends(tap, there, calls, name, bound_ms):
         took = [ms for ms, _ in turns]
         tap.note(f"{name}, {how}: median {statistics.median(took):.1f} ms, most {max(took):.1f}")
         tap.equal({state for _, state in turns}, {state}, f"{name}, {how}: the flow is {state}")
-        # One that is late says more about the machine than about waking; nobody is early by chance.
+        # One that is late says more about the machine than about waking; none is early by chance.
         tap.ok(min(took) < bound_ms, f"{name}, {how}: told in time", took)
 
 
@@ -82,7 +82,7 @@ def main():
     if STORE == "pg":
         there = serve(store, tap=tap)
         ends(tap, there, calls, "elsewhere", POLL_MS)
-        tap.equal(there.stop(), 0, "the other server stops by itself")
+        tap.equal(there.stop(), 0, "the other server stops with 0")
     calls.close()
     tap.equal(here.stop(), 0, "the server stops by itself")
     store.remove()

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Claims of clients that went away: tests/http/gone.py (WEFT_TEST_STORE: sqlite or pg). Prints TAP.
 
-An answer that nobody reads gives its leases back at once. The leases here last ten minutes, so what
+An answer that is not read gives its leases back at once. The leases here last ten minutes, so what
 another worker gets within seconds was given back and did not run out.
 """
 import json
@@ -12,7 +12,7 @@ import struct
 import threading
 import time
 
-from harness import STORE, Calls, Raw, Tap, metric_sum, metrics, scratch, serve, until
+from harness import STORE, Calls, Raw, Tap, metric_sum, metrics, scratch, serve, until, waiters
 
 LEASE_MS = 600000
 PROMPT_S = 15  # the leases of those who left would last for ten minutes
@@ -47,10 +47,6 @@ def reset(raw):
     raw.socket.close()
 
 
-def waiters(server):
-    return metric_sum(metrics(server), "weft_waiters", "claim")
-
-
 def waiting_crowd(server, lane, count, most):
     crowd = [Raw(server) for _ in range(count)]
     for i, raw in enumerate(crowd):
@@ -71,7 +67,8 @@ def gone_while_waiting(tap, server, calls):
         took = time.monotonic() - began
         tap.ok(not left and took < PROMPT_S, f"work goes past 50 clients that left ({name})",
                f"after {took:.1f} s missing: {left}")
-        tap.ok(until(lambda: waiters(server) == 0, PROMPT_S), f"and nobody waits any more ({name})")
+        tap.ok(until(lambda: waiters(server) == 0, PROMPT_S),
+               f"no claim waits after the clients left ({name})")
 
 
 def is_stopped(server):
@@ -140,7 +137,8 @@ def gone_at_once(tap, server, calls):
 def no_attempt_is_lost(tap, calls):
     """Giving back spends no retry."""
     listed = calls.good("GET", "/v1/executions?limit=1000")["items"]
-    tap.ok(listed and all(item["attempt"] == 1 for item in listed), "none of it spent an attempt")
+    tap.ok(listed and all(item["attempt"] == 1 for item in listed),
+           "no execution that was given back spent an attempt")
 
 
 def main():

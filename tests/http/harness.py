@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the rough tests share: TAP, bounded waits, figures of processes, raw sockets, PostgreSQL."""
+"""Shared by the tests that run servers: TAP, bounded waits, process figures, sockets, PostgreSQL."""
 import glob
 import http.client
 import json
@@ -105,7 +105,7 @@ class At:
 
 
 class Calls:
-    """One kept connection; every call has a bound, and a broken connection is made anew."""
+    """One kept connection; every call has a bound, and a broken connection is replaced."""
 
     def __init__(self, server, timeout=30, namespace=None):
         self.host, self.port, self.timeout = server.host, int(server.port), timeout
@@ -161,6 +161,11 @@ def metrics(server):
 def metric_sum(numbers, name, label=""):
     return sum(value for key, value in numbers.items()
                if re.match(re.escape(name) + r"(\{|$)", key) and label in key)
+
+
+def waiters(server, kind="claim"):
+    """How many requests of a kind wait at the server."""
+    return metric_sum(metrics(server), "weft_waiters", kind)
 
 
 def is_socket(name):

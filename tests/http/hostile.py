@@ -185,7 +185,8 @@ def lengths(tap, server):
     answer = one(server, submit(b"Content-Length: 0", body=b""))
     tap.ok(is_error(answer, 400), "Content-Length: 0 for a call that needs a body", answer)
     answer = one(server, submit(body=b""))
-    tap.ok(is_error(answer, 400, 411), "no body at all", answer)
+    tap.ok(is_error(answer, 400, 411),
+           "a submission without a body and a length is refused", answer)
     answer = one(server, submit(b"Content-Length: 40"), half_close=True)
     tap.ok(is_refused(answer), "a body that ends too early", answer)
     answer = one(server, request(b"GET /healthz HTTP/1.1", b"Content-Length: 5", body=b"hello"))
@@ -252,7 +253,7 @@ def heads(tap, server):
         "a NUL in the target": b"GET /heal\0thz HTTP/1.1\r\n" + HOST + b"\r\n",
         "controls in the target": b"GET /\x01\x02\x7f HTTP/1.1\r\n" + HOST + b"\r\n",
         "a NUL in the method": b"G\0T /healthz HTTP/1.1\r\n" + HOST + b"\r\n",
-        "a method nobody knows": b"FROB /healthz HTTP/1.1\r\n" + HOST + b"\r\n",
+        "an unknown method": b"FROB /healthz HTTP/1.1\r\n" + HOST + b"\r\n",
         "a method in small letters": b"get /healthz HTTP/1.1\r\n" + HOST + b"\r\n",
         "a tunnel": b"CONNECT weft:443 HTTP/1.1\r\n" + HOST + b"\r\n",
         "a star": b"OPTIONS * HTTP/1.1\r\n" + HOST + b"\r\n",
@@ -408,16 +409,16 @@ def truncated(tap, server):
     tap.ok(all(is_refused(answer) for answer in answers),
            f"{len(answers)} truncated requests get no answer but a refusal",
            [(i + 1, a) for i, a in enumerate(answers) if not is_refused(a)])
-    tap.equal(calls.good("GET", "/v1/executions")["items"], [], "and leave nothing behind")
+    tap.equal(calls.good("GET", "/v1/executions")["items"], [], "truncated requests submit nothing")
     # libmicrohttpd takes a half-closed connection for a closed one once it has waited for an engine
     # thread; the answer may be lost then, as on any connection that breaks.
     answer = one(server, whole, half_close=True)
     tap.ok(answer is None or answer[0] == 201, "a whole one on a half-closed socket is answered, "
            "or hung up on", answer)
     tap.ok(until(lambda: len(calls.good("GET", "/v1/executions")["items"]) == 1, SLACK_S),
-           "and carried out once")
+           "a whole request on a half-closed socket is carried out once")
     answer = one(server, request(b"GET /healthz HTTP/1.1"), half_close=True)
-    tap.ok(answer and answer[0] == 200, "what needs no engine is answered all the same", answer)
+    tap.ok(answer and answer[0] == 200, "/healthz on a half-closed socket is answered", answer)
     calls.close()
 
 
@@ -428,14 +429,15 @@ def expectations(tap, server):
         tap.ok(first and first[0] == 100, "100-continue is sent", first)
         raw.send(PAYLOAD)
         answer = raw.answer()
-        tap.ok(answer and answer[0] == 201, "and the body is taken", answer)
+        tap.ok(answer and answer[0] == 201, "the body is accepted after 100-continue", answer)
     answer = one(server, submit(b"Content-Length: 99999999", b"Expect: 100-continue", body=b""))
     tap.ok(is_error(answer, 413), "a body that is too large is refused before it is sent", answer)
     answer = one(server, request(b"POST /nothing HTTP/1.1", b"Content-Length: 99999999",
                                  b"Expect: 100-continue"))
-    tap.ok(is_error(answer, 404), "so is one for nobody", answer)
+    tap.ok(is_error(answer, 404), "an unknown path is refused before the body is sent", answer)
     answer = one(server, plain_submit(b"Expect: a miracle"))
-    tap.ok(answer and answer[0] in (201, 417), "another expectation does no harm", answer)
+    tap.ok(answer and answer[0] in (201, 417),
+           "an unknown expectation is answered 201 or 417", answer)
 
 
 def is_closed(connection):
@@ -471,11 +473,11 @@ def flood(tap, _):
     held[0].send(request(b"GET /healthz HTTP/1.1"))
     answer = held[0].answer()
     tap.ok(answer is None or answer[0] == 200,
-           "one that was there first is still served, or was closed to make room", answer)
+           "a connection from before is served, or was closed to make room", answer)
     for raw in held + extra:
         raw.socket.close()
     tap.ok(until(lambda: is_healthy(server), SLACK_S), "when they have gone, others are served")
-    tap.equal(server.stop(), 0, "and the server stops by itself")
+    tap.equal(server.stop(), 0, "the server stops with 0")
     store.remove()
 
 

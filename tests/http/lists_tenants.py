@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What one namespace holds does not slow the reads of another, nor show in them. Prints TAP and figures.
+"""The rows of one namespace neither slow the reads of another nor show in them. Prints TAP and figures.
 
 Namespace B has a few executions in every state. Namespace A then gets 30,000 (WEFT_SOAK=1: 2,000,000),
 all newer. Lists, reads and counts of B take about as long as before; cursors of A are refused in B, and
 for other filters; counts of very many lanes are computed once a second. Lists of one token that match
 nothing do not slow the lists of another token, of the same namespace or of another one. Reads that wait
-for an end look a few times and are then told of it, also when another replica did it.
+for an end poll a few times and are then woken, also when another replica ended the execution.
 """
 import multiprocessing
 import os
@@ -96,7 +96,7 @@ def check_cursors(tap, few, many):
         tap.ok(status == 400 and answer["error"]["field"] == "after" and answer["error"]["hint"],
                f"a cursor is refused in {what}", f"{status} {str(answer)[:200]}")
     page = many.good("GET", f"/v1/executions?limit=7&after={cursor}")
-    tap.equal(len(page["items"]), 7, "its own list takes it")
+    tap.equal(len(page["items"]), 7, "the cursor is accepted by its own list")
 
 
 def counted(many):
@@ -180,9 +180,10 @@ def check_walks(tap, server):
         walks.end()
     walks = Walks(server, TOO_MANY, token[0])
     try:
-        tap.ok(until(lambda: walks.refused.value > 0, 60), "too many of them are answered 429")
+        tap.ok(until(lambda: walks.refused.value > 0, 60),
+               "too many lists that match nothing are answered 429")
         calls, path = lists["many: /v1/executions?kind=job&limit=20"]
-        tap.equal(calls("GET", path)[0], 200, "while another token has room")
+        tap.equal(calls("GET", path)[0], 200, "a list of another token is served meanwhile")
     finally:
         walks.end()
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Clients that submit, claim and complete, and remember what they were told.
+"""Clients that submit, claim and complete, and keep a record of every answer.
 
-What a client was told to be done must be true ever after, whatever becomes of the server.
+A call that was acknowledged must hold from then on, whatever happens to the server.
 """
 import threading
 import time

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Rounds of large payloads on many connections, and what the server keeps of them. Prints TAP.
+"""Rounds of large payloads on many connections, and the memory they leave. Prints TAP.
 
     tests/http/memory.py    WEFT_TEST_STORE: sqlite or pg
 
-What a burst needed must go back to the system within seconds: buffers of connections to the store,
+Memory of a burst must go back to the system within seconds: buffers of connections to the store,
 and pages that malloc holds free. After several rounds the server is as large as after the first.
 """
 import threading
@@ -87,7 +87,7 @@ def main():
     tap.ok(SANITIZED or min(peak, *peaks) > begun + PEAK_KB, "a round takes much", (peak, peaks))
     settles(tap, server, first + GROWTH_KB, "after all rounds it is where the first left it")
     calls = Calls(server)
-    tap.equal(calls("GET", "/readyz")[0], 200, "and serves on")
+    tap.equal(calls("GET", "/readyz")[0], 200, "the server is ready after all rounds")
     calls.close()
     tap.equal(server.stop(), 0, "the server stops by itself")
     store.remove()

@@ -5,7 +5,7 @@
 PostgreSQL is restarted under load: requests get an answer, or 503 with Retry-After, within a bound;
 everything acknowledged is there, and the throughput comes back without anybody's help. Then its
 tables are locked: when the queue is full, the rest is answered 429 with Retry-After at once. When a
-single row is locked, only whoever needs that row waits for it.
+single row is locked, only requests that need that row wait for it.
 """
 import concurrent.futures
 import subprocess
@@ -113,12 +113,12 @@ def full_queue(tap, cluster):
     full = [r for r in early if r[0] == 429]
     tap.ok(len(full) >= 25, "a full queue is answered 429 at once", [r[0] for r in early])
     tap.ok(all(r[1]["Retry-After"] and r[2]["error"]["code"] == "rate_limited" and r[3] < 5
-               for r in full), "with Retry-After and a reason")
+               for r in full), "429 has Retry-After and the code rate_limited")
     done = sum(r[0] == 201 for r in results)
     tap.ok(all(r[0] in (201, 429, 503) for r in results) and done >= 1,
-           "those in the queue are served when the lock is gone", [r[0] for r in results])
+           "queued requests are served when the lock is gone", [r[0] for r in results])
     status = until(lambda: Calls(server)("POST", "/v1/executions", {"kind": "after"})[0] == 201, 10)
-    tap.ok(status, "and then everybody is")
+    tap.ok(status, "a new request is served when the lock is gone")
     tap.ok(metric_sum(metrics(server), "weft_queue_requests") == 0, "the queue is empty again")
     tap.equal(server.stop(), 0, "the server stops by itself")
 
@@ -138,7 +138,7 @@ def locked_table(tap, cluster):
         tap.ok(took < 60, f"a locked table: {name} without a key waits a few seconds", took)
         tap.ok(all(error["code"] == "busy" and error["field"] is None and
                    "key" not in error["message"] + error["hint"] for error in errors),
-               "and the refusal speaks of no key", (status, errors[0]))
+               "the refusal without a key does not mention keys", (status, errors[0]))
     lock.let_go()
     calls.good("POST", "/v1/executions", {"items": [{"kind": "k"}] * 20})
     calls.close()
@@ -176,12 +176,13 @@ def held_row(tap, cluster):
         others = [pool.submit(live, item) for item in claimed[1:]]
         until(lambda: all(f.done() for f in others), 30)
         slowest = max(f.result() for f in others)
-        tap.ok(slowest < HELD_S, "nobody but completions waits long for a row that one of them needs",
+        tap.ok(slowest < HELD_S, "only completions of the locked row wait long",
                f"{slowest:.1f} s")
         lock.let_go()
-        tap.ok(stuck.result()[0] in (200, 429), "who needs it waits, or is told to come again",
+        tap.ok(stuck.result()[0] in (200, 429),
+               "the completion of the locked row waits or is answered 429",
                stuck.result())
-    tap.equal(complete(held)[0], 200, "and it is completed when it is free")
+    tap.equal(complete(held)[0], 200, "the execution is completed when its row is free")
     calls.close()
     tap.equal(server.stop(), 0, "the server stops by itself")
 

@@ -118,7 +118,7 @@ def through(tap, cluster, pooler, direct):
     tap.note(f"{name}: woken after " + " ".join(f"{t * 1000:.1f}" for t in times) + " ms")
     if direct:
         tap.ok(times[len(times) // 2] < 0.2, f"{name}: the other replica wakes at once", times)
-    # One that is late says more about the machine than about the poll; nobody is early by chance.
+    # One that is late says more about the machine than about the poll; none is early by chance.
     tap.ok(times[0] < POLL_S + 2 and times[-1] < LATE_S,
            f"{name}: the poll finds what notices do not tell", times)
     for server in servers:

@@ -156,7 +156,7 @@ def stream(tap, server, admin):
             whole = raw.chunks()
         except (socket.timeout, TimeoutError):
             whole = "silent"
-    tap.equal(whole, None, "and is broken off before its end")
+    tap.equal(whole, None, "the list is broken off before its end")
 
 
 def main():

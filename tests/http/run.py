@@ -35,7 +35,7 @@ Bodies that are not JSON, or not only: `exactly: TEXT`, `bytes: BASE64`, `contai
 
 In requests and patterns "$id" is what was kept, and "$(now+5s)" a moment (units: ms s min h d). A
 body may also be given as `Body-Base64: TEXT` among the headers. <<3 x {"n": #}>> repeats, with
-commas and # counting from 0; <<3 x a>> is aaa.
+commas and # counting from 0; <<3 x a>> is aaa. One may stand inside another.
 
     --> 200 (after 300 ms) (before 2 s)    the answer must take that long, and no longer
     --> 200 (within 10 s)                  the request is repeated until the answer fits

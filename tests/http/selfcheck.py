@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The judges judged: patterns and schemas must refuse what does not fit, or the suite is blind."""
+"""Tests of the runner itself: patterns and schemas must refuse answers that do not fit."""
 import json
 import time
 

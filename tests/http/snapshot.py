@@ -28,8 +28,8 @@ class Snapshot:
                                         stdout=subprocess.PIPE, text=True)
         self.process.stdin.write("BEGIN ISOLATION LEVEL REPEATABLE READ;\nSELECT 'open';\n")
         self.process.stdin.flush()
-        while "open" not in self.process.stdout.readline():
-            pass
+        if not any("open" in line for line in iter(self.process.stdout.readline, "")):
+            raise RuntimeError("psql ended without a snapshot")
 
     def close(self):
         self.process.stdin.close()
@@ -66,7 +66,7 @@ def main():
                f"{last:.0f} of {before:.0f}")
         calls = Calls(server)
         left = calls.good("POST", "/v1/claims", {"worker": "w", "lanes": ["bench"]})["items"]
-        tap.equal(len(left), 0, "nothing is left behind")
+        tap.equal(len(left), 0, "no execution is left to claim")
     finally:
         server.stop()
         cluster.remove()

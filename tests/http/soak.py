@@ -24,7 +24,7 @@ CLIENTS = 8
 LANES = ["default", "mail", "images/large", "slow", "limited"]
 WORKERS = [f"worker-{i}" for i in range(12)]
 TENANTS = [None, "acme", "globex"]
-# A quiet server gives free memory back every 5 s; connections to the store that nobody uses
+# A quiet server gives free memory back every 5 s; connections to the store that are not used
 # are closed after a minute, and once a minute all free memory goes that can.
 QUIET_S = 75 if LONG else 6
 SMALLER_KB = 64  # passes of scanners come and go: less than that says nothing
@@ -181,9 +181,9 @@ def drain(server):
 
     def is_empty():
         for lane in LANES:
-            while calls.good("POST", "/v1/executions/cancel",
-                             {"filter": {"lane": lane}, "reason": "drained"})["more"]:
-                pass
+            until(lambda lane=lane: not calls.good(
+                "POST", "/v1/executions/cancel",
+                {"filter": {"lane": lane}, "reason": "drained"})["more"], 60)
         return living(calls) == 0
     until(is_empty, 60)
     left = living(calls)
@@ -213,7 +213,7 @@ def look(tap, server, name):
              f"{metric_sum(numbers, 'weft_claims_undelivered_total'):.0f} leases given back")
     tap.equal(left, 0, f"{name}: nothing lives after the drain")
     tap.equal((metric_sum(numbers, "weft_waiters"), metric_sum(numbers, "weft_queue_requests")),
-              (0, 0), f"{name}: nobody waits")
+              (0, 0), f"{name}: no request waits")
     return figures
 
 

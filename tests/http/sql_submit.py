@@ -92,9 +92,9 @@ def nothing_else(tap, cluster):
               "the role may read and write none of weft's tables")
     tap.ok("permission denied for function grant_submit"
            in session(f"SELECT {SCHEMA}.grant_submit('stranger')"),
-           "nor pass on what it was granted")
+           "the role may not grant what it was granted")
     tap.ok("permission denied" in session(f"CREATE TABLE {SCHEMA}.mine (i int)"),
-           "nor create anything in weft's schema")
+           "the role may not create anything in weft's schema")
     session.close()
 
 
@@ -128,13 +128,14 @@ def no_hijack(tap, cluster):
         ids.append(session(f"SET search_path = {path}; {SUBMIT}('hijack')"))
         # A trigger of the caller's transaction runs at its COMMIT, with the path of that moment.
         ids.append(session(f"BEGIN; {SUBMIT}('hijack'); COMMIT"))
-    tap.ok(all(len(one) == 36 for one in ids), "it still submits", ids)
+    tap.ok(all(len(one) == 36 for one in ids), "submitting succeeds with every search path", ids)
     tap.equal(session("SELECT pg_catalog.count(*) FROM bait.inbox"), "0",
               "nothing went to a table of the caller's")
     session.close()
     tap.equal(cluster.sql("SELECT count(*) FROM public.caught"), "0",
               "no code of the caller's ran with the rights of another role")
-    tap.equal(cluster.sql(f"SELECT count(*) FROM {SCHEMA}.inbox"), "6", "all is in the inbox")
+    tap.equal(cluster.sql(f"SELECT count(*) FROM {SCHEMA}.inbox"), "6",
+              "all submissions are in the inbox")
 
 
 WRAP = f"""
@@ -152,7 +153,7 @@ def one_namespace(tap, cluster, store):
     """A role that may submit into one namespace only, as docs/operations.md says."""
     cluster.sql("CREATE ROLE acme LOGIN; CREATE ROLE acme_submitter")
     tap.equal(migrate(store, "--grant-submit", "acme_submitter").returncode, 0,
-              "a role nobody logs in as gets the grant")
+              "a role without login gets the grant")
     cluster.sql(WRAP)
     session = Psql(cluster, "acme")
     submitted = session("SELECT acme.submit('wrapped', '{}')")
@@ -244,7 +245,7 @@ def waking(tap, cluster, server):
     session.close()
     quiet = Psql(cluster, "application", "-c weft.notify=off")
     took = [wake_ms(server, sql_submit(quiet)) for _ in range(2)]
-    tap.ok(None not in took, "without the notice the slow poll finds it", took)
+    tap.ok(None not in took, "without the notice the slow poll finds the row", took)
     tap.note("with weft.notify = off: " + ", ".join(f"{ms:.0f} ms" for ms in took if ms))
     quiet.close()
 
@@ -266,16 +267,18 @@ def notices(tap, cluster):
     twice = f"BEGIN; {SUBMIT}('a'); {SUBMIT}('b'); COMMIT"
     tap.equal(heard(cluster, "", twice), 1, "a transaction sends one notice")
     tap.equal(heard(cluster, "", twice.replace("COMMIT", "ROLLBACK")), 0,
-              "one that is rolled back sends none")
+              "a transaction that is rolled back sends no notice")
     tap.equal(heard(cluster, "-c weft.notify=off", twice), 0, "weft.notify = off sends none")
-    tap.equal(heard(cluster, "", "SET weft.notify = 'OFF'; " + twice), 0, "nor does OFF")
+    tap.equal(heard(cluster, "", "SET weft.notify = 'OFF'; " + twice), 0,
+              "weft.notify = OFF sends none")
     cluster.sql("ALTER ROLE application SET weft.notify = off")
-    tap.equal(heard(cluster, "", twice), 0, "nor does a role that has it set to off")
+    tap.equal(heard(cluster, "", twice), 0, "a role with weft.notify set to off sends none")
     cluster.sql("ALTER ROLE application RESET weft.notify")
     # Of two that commit at the same time one notifies: the other does not wait for it.
     other = Psql(cluster, "postgres")
     other(f"BEGIN; SELECT pg_advisory_xact_lock(2003133044, '{SCHEMA}.inbox'::regclass::oid::int)")
-    tap.equal(heard(cluster, "", twice), 0, "while another transaction notifies it sends none")
+    tap.equal(heard(cluster, "", twice), 0,
+              "a commit while another transaction notifies sends none")
     other("ROLLBACK")
     other.close()
 
@@ -298,12 +301,13 @@ def crowd(tap, cluster, server):
 
     def left():
         return int(cluster.sql(f"SELECT count(*) FROM {SCHEMA}.inbox"))
-    tap.ok(until(lambda: left() == 0, 10), "all that a crowd submits is taken in", left())
+    tap.ok(until(lambda: left() == 0, 10),
+           "all rows that many sessions submit are taken in", left())
     tap.note(f"the inbox is empty {(time.monotonic() - began) * 1000:.0f} ms after the last commit")
     calls = Calls(server)
     claimed = calls.good("POST", "/v1/claims", {"worker": "w", "lanes": ["crowd"], "max": 1000})
     tap.equal(len({item["id"] for item in claimed["items"]}), CROWD * CROWD_EACH,
-              "and can be claimed, each once")
+              "each execution of the many sessions is claimed once")
     calls.close()
 
 
@@ -322,11 +326,13 @@ def turns(tap, cluster, server):
     def left():
         return int(cluster.sql(f"SELECT count(*) FROM {SCHEMA}.inbox WHERE namespace = 'flood'"))
     waiting = left()
-    tap.equal([item["id"] for item in got.get("items", [])], [made], "it is claimed")
-    tap.ok(waiting > FLOOD // 10, "while most rows of the other one wait",
+    tap.equal([item["id"] for item in got.get("items", [])], [made],
+              "the execution of the quiet namespace is claimed")
+    tap.ok(waiting > FLOOD // 10, "most rows of the flooding namespace still wait then",
            f"{waiting} of {FLOOD} wait")
     tap.note(f"{waiting} of {FLOOD} rows waited then")
-    tap.ok(until(lambda: left() == 0, 120), "all of these are taken in as well", left())
+    tap.ok(until(lambda: left() == 0, 120),
+           "all rows of the flooding namespace are taken in", left())
     session.close()
 
 
@@ -338,7 +344,7 @@ def refusals(tap, cluster, server):
            "an invalid row is counted", made)
     cluster.sql(f"INSERT INTO {SCHEMA}.inbox (id, namespace, kind) VALUES ('{made}', 'default', 'again')")
     tap.ok(until(lambda: metric_sum(metrics(server), "weft_inbox_refused_total", 'reason="existing_id"') == 1, 20),
-           "and so is one under an id that is taken", made)
+           "a row under an id that is taken is counted", made)
     tap.equal(metric_sum(metrics(server), "weft_inbox_refused_total", 'reason="invalid"'), 1, "each once")
     session.close()
 

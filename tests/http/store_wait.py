@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """weft serve before its database is there: it waits, answers, and begins. Prints TAP.
 
-A database that cannot be reached, or says that it is starting up, is waited for; a wrong password,
-database or schema is not.
+The server waits for a database that cannot be reached or is starting up; for a wrong password,
+database or schema it ends with an error.
 """
 import http.client
 import json
@@ -81,8 +81,8 @@ def comes_later(tap, cluster):
     tap.ok(status == 503 and retry == "1" and json.loads(text)["error"]["code"] == "unavailable",
            "a submission is answered 503 with Retry-After", (status, retry, text))
     status, retry, text = ask(connection, "POST", "/v1/claims", {"worker": "w", "wait_ms": 1000})
-    tap.equal((status, retry), (503, "1"), "and so is a claim")
-    tap.equal(ask(connection, "GET", "/metrics")[0], 503, "and so are the metrics")
+    tap.equal((status, retry), (503, "1"), "a claim is answered 503 with Retry-After")
+    tap.equal(ask(connection, "GET", "/metrics")[0], 503, "the metrics are answered 503")
     tap.equal(ask(connection, "GET", "/nothing")[0], 404, "a path that does not exist is still 404")
     connection.request("OPTIONS", "/v1/claims", headers={
         "Origin": PAGE, "Access-Control-Request-Method": "POST"})
@@ -95,7 +95,8 @@ def comes_later(tap, cluster):
                     b'{"worker":"w"}')
     hung_up.close()
     cluster.run("resume")
-    tap.ok(until(lambda: server.said("msg=serving"), 30), "it serves when the database is there",
+    tap.ok(until(lambda: server.said("msg=serving"), 30),
+           "the server serves when the database is there",
            server.lines)
     status, _, text = ask(connection, "POST", "/v1/executions", {"kind": "late"})
     tap.equal(status, 201, "the same connection can submit now")
@@ -103,9 +104,10 @@ def comes_later(tap, cluster):
     connection.close()
     told = server.said("waiting for the store")
     tap.ok(len(told) == 1 and "at_most_s=60" in told[0] and "error=" in told[0],
-           "one line says that it waits, why, and how long", told)
-    tap.equal(len(server.said('msg="the store is there"')), 1, "and one that it has begun")
-    tap.equal(server.end(signal.SIGTERM)[0], 0, "it stops by itself")
+           "one log line says that the server waits, why, and how long", told)
+    tap.equal(len(server.said('msg="the store is there"')), 1,
+              "one log line says that the server has begun")
+    tap.equal(server.end(signal.SIGTERM)[0], 0, "SIGTERM stops the server with 0")
 
 
 def stopped(tap, cluster):
@@ -120,7 +122,7 @@ def stopped(tap, cluster):
     tap.ok(status == 4 and 1 <= took < 1 + PROMPT_S, "after --store-wait it ends with 4",
            (status, took, server.lines))
     tap.ok(server.said("cannot open database") and server.said("hint: check that the server runs"),
-           "and says what it could not reach", server.lines)
+           "the log says which database could not be reached", server.lines)
     server = Waiting(cluster.url, "--store-wait", "0")
     status, took = server.end()
     tap.ok(status == 4 and took < PROMPT_S and not server.said("waiting for"),
@@ -170,7 +172,8 @@ def starting_up(tap):
         server.address()
         tap.ok(server.said("the database system is starting up"),
                "a database that is starting up is waited for", server.lines)
-        tap.equal(server.end(signal.SIGTERM)[0], 0, "and SIGTERM ends it")
+        tap.equal(server.end(signal.SIGTERM)[0], 0,
+                  "SIGTERM ends a server that waits for its database")
     server = Waiting("postgres://u@no-such-host.invalid/d")
     server.address()
     tap.equal(server.end(signal.SIGTERM)[0], 0, "a host name that is not known yet is waited for")

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What namespace a does to the others: tenants_attacks.py HOST PORT NAME SIZES [DATABASE]
+"""The attacks of namespace a on the others: tenants_attacks.py HOST PORT NAME SIZES [DATABASE]
 
 SIZES is a JSON object, the arguments of the function NAME below. Prepares what the attack needs,
 prints `ready` when all of it is under way, goes on until its input ends, and says what it did.

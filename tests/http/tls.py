@@ -159,14 +159,15 @@ def reload(tap, files):
     tap.equal(name_of(server, trusted), "first", "new ones get the certificate of the start")
     files.install("second")
     since = hang_up_signal(server)
-    tap.ok(said(server, "the certificate was read anew", since), "SIGHUP reads it anew")
+    tap.ok(said(server, "the certificate was read anew", since),
+           "SIGHUP reads the certificate again")
     tap.equal(name_of(server, trusted), "second", "new connections get the new one")
     tap.equal((ask(kept, "/v1/executions")[0], kept.sock is kept_socket), (200, True),
               "open ones go on")
     tap.equal(ask(kept, "/v1/executions", {"kind": "late"})[0], 201, "work comes")
     waiting.join(SLACK_S)
     tap.ok(found and found[0][0] == 200 and len(found[0][1]["items"]) == 1,
-           "for a claim that waited meanwhile", found)
+           "a claim that waited meanwhile gets the work", found)
     with open(files.path("garbage.pem"), "w", encoding="utf-8") as file:
         file.write("-----BEGIN CERTIFICATE-----\nnonsense\n-----END CERTIFICATE-----\n")
     for cert, key, why in (("garbage", "first", "no chain of certificates"),
@@ -185,7 +186,7 @@ def reload(tap, files):
         since = hang_up_signal(server)
         said(server, "the certificate was read anew", since)
     tap.equal(name_of(server, trusted), "first", "after many changes the last one holds")
-    tap.equal(ask(kept, "/v1/executions")[0], 200, "and the oldest connection still goes on")
+    tap.equal(ask(kept, "/v1/executions")[0], 200, "the oldest connection is still served")
     for connection in (kept, claimer):
         connection.close()
     tap.equal(server.stop(), 0, "the server stops")

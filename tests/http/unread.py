@@ -104,13 +104,14 @@ def crowd(tap, server):
         return most > 0 and now == 0 and metric_sum(numbers, "weft_waiters") == 0
     ended = until(cut, 120)
     # Half of the budget, and one answer that began before it was full.
-    tap.ok(0 < most < BUDGET // 2 + (12 << 20), f"{CLIENTS} claims that nobody reads are bounded",
+    tap.ok(0 < most < BUDGET // 2 + (12 << 20),
+           f"{CLIENTS} claims whose answers are not read are bounded",
            f"{most >> 20} MiB")
     tap.ok(largest - begun < (4 * BUDGET >> 10) + QUARANTINE_KB, "the server stays small",
            f"{begun >> 10} MB, then {largest >> 10} MB")
-    tap.note(f"{CLIENTS} claims that nobody reads: {begun >> 10} MB, then {largest >> 10} MB, "
+    tap.note(f"{CLIENTS} claims without a reader: {begun >> 10} MB, then {largest >> 10} MB, "
              f"{most / 1048576:.1f} MiB of answers")
-    tap.ok(ended, "all of them are hung up on or refused")
+    tap.ok(ended, "every client that does not read is disconnected or refused")
     for reader in readers:
         reader.socket.close()
 
@@ -128,7 +129,7 @@ def drain(tap, server):
                 {"id": item["id"], "epoch": item["epoch"]} for item in items]})
         return len(seen) == ITEMS
     tap.ok(until(all_seen, 120), "a client that reads gets them all", len(seen))
-    tap.equal(set(seen.values()), {1}, "and no attempt is used up")
+    tap.equal(set(seen.values()), {1}, "no execution used more than one attempt")
 
 
 def main():

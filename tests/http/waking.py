@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What waiting costs, and who is woken. Prints TAP and figures.
+"""The cost of claims that wait, and which of them are woken. Prints TAP and figures.
 
 A PostgreSQL of the test's own counts every statement. Claims that wait cost nothing while nothing
 happens; one execution wakes one waiter per replica; an idle server is idle. When a worker says
-goodbye, its work runs elsewhere at once. A replica that rings hears who rings at the same time.
+goodbye, its work runs elsewhere at once. A replica that notifies hears others that do so at once.
 A worker that watches its leases hears of a cancel at once, at the replica that cancelled and at
 another one, with 1,000 executions running; and its watch costs nothing while it waits.
 
 What comes by news (of this replica or another one) wakes one waiter, always. The poll, once a
 second, can fall between a commit and the news of it, or between a look in vain and the commit of
-whoever was quicker (wait.c): then it wakes one more. That is seen in the metric, so such turns are
+a quicker claim (wait.c): then it wakes one more. That is seen in the metric, so such turns are
 told from the others, and are made again.
 """
 import json
@@ -22,7 +22,7 @@ import threading
 import time
 
 from harness import (SANITIZED, Calls, Cluster, Figures, Raw, Tap, metric_sum, metrics, pause,
-                     serve, until)
+                     serve, until, waiters)
 
 CROWD = 1000
 WINDOW_S = 10  # heartbeats come every 5 s, the clock is measured every 10 s: each has its share
@@ -77,12 +77,8 @@ def wait_for_leases(server, count):
     return crowd
 
 
-def waiters(server):
-    return metric_sum(metrics(server), "weft_waiters", "claim")
-
-
 def watches(server):
-    return metric_sum(metrics(server), "weft_waiters", "watch")
+    return waiters(server, "watch")
 
 
 class Wakes:
@@ -122,24 +118,24 @@ def idle(tap, cluster):
     rate, cpu, figures = observe(cluster, server)
     tap.note(f"idle with 100 waiting workers that watch: {rate:.1f} statements/s, {cpu * 100:.2f} % CPU, "
              f"{figures.rss_kb / 1024:.1f} MB resident, {figures.threads} threads")
-    tap.ok(rate <= QUERIES_MAX, f"at most {QUERIES_MAX} statements/s", rate)
+    tap.ok(rate <= QUERIES_MAX, f"idle workers cost at most {QUERIES_MAX} statements/s", rate)
     if SANITIZED:
         tap.skip("CPU and memory of a build with sanitizers say nothing")
     else:
         tap.ok(cpu < CPU_MAX, "less than 1 % CPU", cpu)
         tap.ok(figures.rss_kb < RSS_MAX_MB << 10, f"less than {RSS_MAX_MB} MB resident", figures)
-    tap.equal(waiters(server), 100, "all of them still wait")
-    tap.equal(watches(server), 100, "and so do their watches")
+    tap.equal(waiters(server), 100, "all claims still wait")
+    tap.equal(watches(server), 100, "all watches still wait")
     close_all(crowd)
     tap.equal(server.stop(), 0, "the server stops by itself")
 
 
 def one_wakes_one(tap, servers, calls, turn):
-    """Submits one execution to two crowds. True when the poll woke nobody."""
+    """Submits one execution to two crowds. True when the poll woke no claim."""
     before = [Wakes(server) for server in servers]
     calls.good("POST", "/v1/executions", {"kind": "wake", "lane": "busy"})
     until(lambda: sum(waiters(s) for s in servers) == 2 * CROWD - turn, 20)
-    pause(1.2)  # the poll might wake somebody more
+    pause(1.2)  # the poll might wake one more claim
     tap.equal(sum(waiters(s) for s in servers), 2 * CROWD - turn,
               f"execution {turn}: one claim is answered")
     after = [Wakes(server) for server in servers]
@@ -209,7 +205,8 @@ def goodbyes(tap, cluster):
         if SANITIZED:
             tap.skip("times of a build with sanitizers say nothing")
         else:
-            tap.ok(middle < GOODBYE_MAX_MS, f"on {where} within {GOODBYE_MAX_MS} ms", took)
+            tap.ok(middle < GOODBYE_MAX_MS,
+                   f"work of a goodbye on {where} is claimed within {GOODBYE_MAX_MS} ms", took)
     calls.close()
     for server in servers:
         tap.equal(server.stop(), 0, "the server stops by itself")
@@ -259,7 +256,8 @@ def talking(tap, cluster):
     tap.ok(all(answered), "a claim at a replica that rings gets what the other one submits",
            answered)
     # One that is not heard in time would leave them all to the poll.
-    tap.ok(told >= TOLD, "by its notice, not by the poll", f"{told} notices of {len(answered)}")
+    tap.ok(told >= TOLD, "claims are woken by notices, not by the poll",
+           f"{told} notices of {len(answered)}")
     for some in calls:
         some.close()
     for server in servers:
@@ -315,12 +313,12 @@ def cancels(tap, cluster):
     watchers = [Watcher(servers[i % 2], f"holder{i}") for i in range(WATCHERS)]
     tap.equal(sum(len(w.held) for w in watchers), RUNNING, f"{RUNNING} executions run")
     tap.ok(until(lambda: all(watches(s) == WATCHERS // 2 for s in servers), 20),
-           "all of their workers watch")
+           "all workers watch their leases")
     when = cancel_all(calls, watchers)
     for watcher in watchers:
         watcher.thread.join(30)
     tap.equal([w.failed for w in watchers if w.failed], [], "each lease is told once, as cancelled")
-    tap.equal(sum(len(w.heard) for w in watchers), RUNNING, "and all of them are")
+    tap.equal(sum(len(w.heard) for w in watchers), RUNNING, "every cancelled lease is reported")
     for place, (where, most) in enumerate((("the same replica", TOLD_HERE_S),
                                            ("another replica", TOLD_THERE_S))):
         took = [w.heard[i] - when[i] for w in watchers[place::2] for i in w.heard]

@@ -124,7 +124,7 @@ bool model_step(struct world *w, struct subject *x, const struct weft_event *eve
                 const struct story *story);
 struct subject *model_by_key(struct world *w, const char *key);
 bool model_holds(const struct subject *x, int32_t epoch);
-/* The answer to whoever does not hold the lease; x is NULL for an id nobody has. */
+/* The answer to a caller that does not hold the lease; x is NULL for an unknown id. */
 struct weft_lease_answer model_fate(const struct subject *x, int32_t epoch, enum weft_ended asked);
 /* The holder, or who says so, is told that the lease is gone: it lets go. */
 void model_let_go(struct world *w, const struct subject *x, int32_t epoch);
@@ -152,11 +152,10 @@ void op_pass(struct world *w);
 void op_clock(struct world *w);
 
 /* random.c: dice and the diary. */
-uint64_t draw(struct world *w);
 size_t below(struct world *w, size_t bound); /* 0 .. bound - 1 */
 bool chance(struct world *w, unsigned percent);
 void note(struct world *w, const char *fmt, ...) WEFT_PRINTF(2, 3);
-/* A subject of preference in the given state, any other else; NULL for an id nobody has. */
+/* A subject of preference in the given state, any other else; NULL for an unknown id. */
 struct subject *pick_subject(struct world *w, enum weft_state state);
 struct weft_id id_in(const struct subject *x, size_t store);
 

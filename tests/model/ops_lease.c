@@ -34,15 +34,6 @@ static void random_call(struct world *w, struct call *call)
     }
 }
 
-/* The answer before anything is looked at; false when the item goes on. */
-static bool refuse_epoch(struct call *call, size_t i)
-{
-    if (call->epoch[i] >= 1)
-        return false;
-    call->want[i] = (struct weft_lease_answer){.err = {.rc = WEFT_INVALID_VALUE}};
-    return true;
-}
-
 /*
  * The call has named the execution WEFT_REPEATS_MAX times before: the item changes nothing and gets
  * the last answer about its epoch, or `busy`. Items that were refused do not count.
@@ -94,24 +85,34 @@ static void answer_step(struct call *call, size_t i)
         .state = live->state, .run_at_us = live->state == WEFT_STATE_DELAYED ? live->due_us : 0};
 }
 
+/* Answers what needs no step of the holder: bad input, too many repeats, a lease that is gone. */
+static bool is_answered(struct world *w, struct call *call, size_t i, bool valid,
+                        enum weft_ended asked)
+{
+    struct subject *x = call->subject[i];
+    if (!valid || call->epoch[i] < 1) {
+        call->want[i] = (struct weft_lease_answer){.err = {.rc = WEFT_INVALID_VALUE}};
+        return true;
+    }
+    if (named_often(call, i))
+        return true;
+    if (model_holds(x, call->epoch[i]))
+        return false;
+    call->want[i] = model_fate(x, call->epoch[i], asked);
+    if (asked != WEFT_ENDED_NONE)
+        model_let_go(w, x, call->epoch[i]);
+    return true;
+}
+
 /* ---- Renew and progress ---------------------------------------------------------------------- */
 
 static void model_renew(struct world *w, struct call *call, size_t i, const struct weft_renew *item)
 {
     struct subject *x = call->subject[i];
-    if (refuse_epoch(call, i))
+    bool valid = (!item->lease_ms || item->lease_ms >= WEFT_LEASE_MIN_MS) &&
+                 (!item->has_progress || item->percent <= 100);
+    if (is_answered(w, call, i, valid, WEFT_ENDED_NONE))
         return;
-    if ((item->lease_ms && item->lease_ms < WEFT_LEASE_MIN_MS) ||
-        (item->has_progress && item->percent > 100)) {
-        call->want[i] = (struct weft_lease_answer){.err = {.rc = WEFT_INVALID_VALUE}};
-        return;
-    }
-    if (named_often(call, i))
-        return;
-    if (!model_holds(x, item->epoch)) {
-        call->want[i] = model_fate(x, item->epoch, WEFT_ENDED_NONE);
-        return;
-    }
     weft_usec lease_us = item->lease_ms ? item->lease_ms * WEFT_MS : x->spec.rules.lease_us;
     const struct weft_event event = {.kind = WEFT_EVENT_RENEW, .due_us = w->now_us + lease_us};
     (void)model_step(w, x, &event, NULL);
@@ -158,15 +159,8 @@ void op_renew(struct world *w)
 static void model_complete(struct world *w, struct call *call, size_t i, const char *result)
 {
     struct subject *x = call->subject[i];
-    if (refuse_epoch(call, i))
+    if (is_answered(w, call, i, true, WEFT_ENDED_COMPLETED))
         return;
-    if (named_often(call, i))
-        return;
-    if (!model_holds(x, call->epoch[i])) {
-        call->want[i] = model_fate(x, call->epoch[i], WEFT_ENDED_COMPLETED);
-        model_let_go(w, x, call->epoch[i]);
-        return;
-    }
     (void)model_step(w, x, &(struct weft_event){.kind = WEFT_EVENT_COMPLETE}, NULL);
     x->result = result;
     answer_step(call, i);
@@ -201,19 +195,8 @@ static void model_fail(struct world *w, struct call *call, size_t i,
                        const struct weft_failure *item)
 {
     struct subject *x = call->subject[i];
-    if (refuse_epoch(call, i))
+    if (is_answered(w, call, i, item->retry_after_ms >= -1, WEFT_ENDED_FAILED))
         return;
-    if (item->retry_after_ms < -1) {
-        call->want[i] = (struct weft_lease_answer){.err = {.rc = WEFT_INVALID_VALUE}};
-        return;
-    }
-    if (named_often(call, i))
-        return;
-    if (!model_holds(x, item->epoch)) {
-        call->want[i] = model_fate(x, item->epoch, WEFT_ENDED_FAILED);
-        model_let_go(w, x, item->epoch);
-        return;
-    }
     const struct weft_fault_report report = {
         .how = WEFT_ENDED_FAILED,
         .error_class = item->error_class ? item->error_class : "error",
@@ -262,19 +245,8 @@ static void model_put_back(struct world *w, struct call *call, size_t i, enum we
                            int64_t delay_ms)
 {
     struct subject *x = call->subject[i];
-    if (refuse_epoch(call, i))
+    if (is_answered(w, call, i, delay_ms >= 0, asked))
         return;
-    if (delay_ms < 0) {
-        call->want[i] = (struct weft_lease_answer){.err = {.rc = WEFT_INVALID_VALUE}};
-        return;
-    }
-    if (named_often(call, i))
-        return;
-    if (!model_holds(x, call->epoch[i])) {
-        call->want[i] = model_fate(x, call->epoch[i], asked);
-        model_let_go(w, x, call->epoch[i]);
-        return;
-    }
     const struct weft_event event = {.kind = delay_ms ? WEFT_EVENT_DELAY : WEFT_EVENT_RELEASE,
                                      .how = asked,
                                      .due_us = delay_ms ? w->now_us + delay_ms * WEFT_MS : 0};

@@ -1,21 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Dice that a seed determines, and the diary of the last operations. */
+/* Random numbers from a seed, and the log of the last operations. */
 
 #include "model.h"
 
-/* splitmix64 */
-uint64_t draw(struct world *w)
-{
-    uint64_t z = w->random += 0x9e3779b97f4a7c15u;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return z ^ (z >> 31);
-}
+#include "support.h"
 
 size_t below(struct world *w, size_t bound)
 {
-    return (size_t)(draw(w) % bound);
+    return (size_t)(splitmix64(&w->random) % bound);
 }
 
 bool chance(struct world *w, unsigned percent)

@@ -74,10 +74,12 @@ static void test_drain(void)
     crew_start(&crew, &place, PROCESSES, work_lane, &work);
     ok(crew_join(&crew), "%d processes drain a lane of %zu", PROCESSES, size);
     printf("# that took %lld ms\n", (long long)((weft_boot_us() - begun_us) / WEFT_MS));
-    is_int(crew_count(&crew, CLAIMED), (int64_t)size, "they told of so many claims");
-    is_int(count_repeats(&crew, CLAIMED), 0, "none of them twice");
-    is_int(crew_count(&crew, COMPLETED), (int64_t)size, "and completed as many");
-    is_int(count_repeats(&crew, COMPLETED), 0, "none of them twice");
+    is_int(crew_count(&crew, CLAIMED), (int64_t)size,
+           "as many claims were reported as there are executions");
+    is_int(count_repeats(&crew, CLAIMED), 0, "no claim was reported twice");
+    is_int(crew_count(&crew, COMPLETED), (int64_t)size,
+           "as many completions were reported as there are executions");
+    is_int(count_repeats(&crew, COMPLETED), 0, "no completion was reported twice");
     struct weft_arena *arena = weft_arena_new();
     struct weft_engine *engine = place_open(&place, NULL, 0);
     struct weft_execution *all = read_lane(engine, "work", arena, &count);
@@ -164,9 +166,9 @@ static void test_limit(void)
     weft_engine_close(watch.engine);
     ok(watch.most <= LIMIT, "at most %d ran in each of %llu looks (%llu did)", LIMIT,
        (unsigned long long)watch.looks, (unsigned long long)watch.most);
-    ok(crew_join(&crew), "all end well");
-    is_int(crew_count(&crew, COMPLETED), LIMITED, "all is done");
-    is_int(count_repeats(&crew, CLAIMED), 0, "nothing twice");
+    ok(crew_join(&crew), "all processes end well");
+    is_int(crew_count(&crew, COMPLETED), LIMITED, "all executions are completed");
+    is_int(count_repeats(&crew, CLAIMED), 0, "no execution was claimed twice");
     struct weft_arena *arena = weft_arena_new();
     struct weft_engine *engine = place_open(&place, NULL, 0);
     struct weft_execution *all = read_lane(engine, "narrow", arena, &count);
@@ -207,7 +209,7 @@ static void test_kill(void)
     struct crew doomed, heirs;
     struct work fatal = {.lane = "work", .batch = 4, .lease_ms = 1000, .dies = true};
     struct work work = {.lane = "work", .batch = 10, .lease_ms = 1000, .expires = true};
-    size_t count, again = 0;
+    size_t count, again = 0, uneven = 0;
     place_init(&place, "kill");
     fill(&place, "work", LEFT, 0);
     crew_start(&doomed, &place, DOOMED, work_lane, &fatal);
@@ -215,18 +217,18 @@ static void test_kill(void)
     ok(held >= DOOMED, "%d processes die with %zu leases in hand", DOOMED, held);
     crew_start(&heirs, &place, 2, work_lane, &work);
     ok(crew_join(&heirs), "two others take over");
-    is_int(crew_count(&heirs, COMPLETED), LEFT, "all the work is done");
-    is_int(count_repeats(&heirs, COMPLETED), 0, "each once");
+    is_int(crew_count(&heirs, COMPLETED), LEFT, "the two others complete all the work");
+    is_int(count_repeats(&heirs, COMPLETED), 0, "no execution is completed twice");
     struct weft_arena *arena = weft_arena_new();
     struct weft_engine *engine = place_open(&place, NULL, 0);
     struct weft_execution *all = read_lane(engine, "work", arena, &count);
     is_int(count_unlike(all, count, WEFT_STATE_SUCCEEDED, 0), 0, "everything succeeded");
     for (size_t i = 0; i < count; i++) {
         again += all[i].lost > 0;
-        if (attempts_of(engine, &all[i].id) != (size_t)all[i].epoch)
-            ok(false, "every lease of every execution has one end");
+        uneven += attempts_of(engine, &all[i].id) != (size_t)all[i].epoch;
     }
-    ok(again >= held, "what the dead had held was lost and given anew (%zu)", again);
+    ok(count == LEFT && uneven == 0, "every lease of %zu executions has one end", count);
+    ok(again >= held, "the leases of the dead processes were lost and given again (%zu)", again);
     weft_engine_close(engine);
     weft_arena_free(arena);
     crew_done(&heirs);
@@ -249,7 +251,7 @@ static void test_kill_anywhere(void)
         ok(crew_hear(&crew[i], 20 + 7 * i), "two are at work");
         for (size_t k = 0; k < crew[i].count; k++)
             (void)kill(crew[i].child[k], SIGKILL);
-        ok(crew_join(&crew[i]), "and are killed");
+        ok(crew_join(&crew[i]), "both processes are killed");
         told += crew_count(&crew[i], COMPLETED);
     }
     struct crew heirs;
@@ -259,12 +261,12 @@ static void test_kill_anywhere(void)
     struct weft_arena *arena = weft_arena_new();
     struct weft_engine *engine = place_open(&place, NULL, 0);
     struct weft_execution *all = read_lane(engine, "work", arena, &count);
-    is_int(count, (int64_t)size, "nothing came or went");
+    is_int(count, (int64_t)size, "the store has as many executions as before");
     is_int(count_unlike(all, count, WEFT_STATE_SUCCEEDED, 0), 0, "everything succeeded");
-    ok(told <= size, "at most one completion of each was told (%zu of %zu)", told, size);
+    ok(told <= size, "at most one completion of each was reported (%zu of %zu)", told, size);
     /* Two of them can each have completed a batch and died before telling. */
     ok(told + (size_t)DOOMED * 2 * 3 >= size,
-       "and no more are missing than the dead could not tell");
+       "no more reports are missing than the killed processes could not send");
     weft_engine_close(engine);
     weft_arena_free(arena);
     for (size_t i = 0; i < DOOMED; i++)
@@ -310,12 +312,12 @@ static void test_open(void)
     (void)close(start.gate[1]);
     (void)close(start.gate[0]);
     ok(crew_join(&crew), "%d processes open a fresh store at once", OPENERS);
-    is_int(crew_count(&crew, OPENED), OPENERS, "all of them can use it");
+    is_int(crew_count(&crew, OPENED), OPENERS, "all processes can use the store");
     for (size_t i = 0; i < crew.records; i++) {
         first += crew.record[i].epoch == 0;
         other += weft_id_cmp(&crew.record[i].id, &crew.record[0].id) != 0;
     }
-    ok(first == 1 && other == 0, "one of them was the first with a key they share");
+    ok(first == 1 && other == 0, "exactly one process was the first with the shared key");
     crew_done(&crew);
     place_check(&place, "open");
     place_done(&place);

@@ -3,7 +3,7 @@
 /*
  * A connection lost in COMMIT. PostgreSQL knows what became of the transaction, so the caller hears
  * a plain OK, whether it was committed (and must not be done again) or aborted (and is). SQLite
- * cannot say; then the caller is told that nobody knows, and may repeat what weft.h says he may.
+ * cannot say; then the caller gets outcome_unknown, and may repeat the calls that weft.h names.
  * A session that the server ends while the transaction is open is no question at all.
  */
 
@@ -70,8 +70,8 @@ static void judge(struct run *run, struct weft_engine *clean, const struct heard
                blow->name);
         return;
     }
-    ok(heard->rc == WEFT_UNAVAILABLE && heard->unknown,
-       "%s, %s: the caller hears that nobody knows", name, blow->name);
+    ok(heard->rc == WEFT_UNAVAILABLE && heard->unknown, "%s, %s: the caller gets outcome_unknown",
+       name, blow->name);
     is_int(run_done_count(run, clean, heard), committed ? ITEMS : 0, "%s, %s: it is%s done", name,
            blow->name, committed ? "" : " not");
     if (run->sequence->no_repeat)

@@ -2,7 +2,7 @@
 
 /*
  * Cancel, complete, lease expiry and attempt timeout at the same row, in every pair and both
- * orders. An execution ends once, one lease has one end, and whoever was told that he did it did.
+ * orders. An execution ends once, one lease has one end, and every caller that got a yes did it.
  */
 
 #include "race.h"

@@ -2,9 +2,9 @@
 
 /*
  * Two replicas at one flow. One is stopped in the middle of a cascade, a growth or a cancel, with
- * the row of the flow locked or just released; the other does what used to get lost there. Nobody
- * may wait for a cascade who only ends a member, every join fires once, and when both are through
- * nothing is left for a scanner.
+ * the row of the flow locked or just released; the other makes a change that must not get lost
+ * there. A call that only ends a member never waits for a cascade, every join fires once, and when
+ * both are done nothing is left for a scanner.
  *
  * On SQLite a transaction that writes keeps all others out, so none of these moments exists.
  */
@@ -147,9 +147,9 @@ RACE(flow_member_ends_while_the_cascade_holds_the_flow)
     struct weft_err err = {0};
     struct weft_lease_answer answer = {0};
     const struct weft_failure failure = {.id = lease.id, .epoch = lease.epoch, .permanent = true};
-    is_int(weft_engine_fail(race->b, &failure, 1, &answer, &err), WEFT_OK, "one fails");
+    is_int(weft_engine_fail(race->b, &failure, 1, &answer, &err), WEFT_OK, "an upstream fails");
     is_int(steer_one(race->b, WEFT_STEER_CANCEL, &(struct weft_steer){.id = flow.id[3]}).err.rc,
-           WEFT_OK, "one is cancelled");
+           WEFT_OK, "an upstream is cancelled");
     ok(!task_done(&stopped.task), "the cascade still holds the flow");
     go_on(&stopped, &one);
     nothing_left(race);
@@ -210,8 +210,9 @@ RACE(flow_is_cancelled_while_its_cascade_runs)
         is_int(cancel.rc, WEFT_OK, "the flow is cancelled");
         is_in(race, &flow, "b", WEFT_STATE_READY);
         struct weft_flow_drain drain = {.flow = flow.answer.id};
-        is_int(weft_engine_flow_drain(race->b, &drain, &err), WEFT_OK, "its members are cancelled");
-        is_int(drain.cancelled, 1, "one of them");
+        is_int(weft_engine_flow_drain(race->b, &drain, &err), WEFT_OK,
+               "a drain of the cancelled flow succeeds");
+        is_int(drain.cancelled, 1, "the drain cancels one member");
         is_in(race, &flow, "b", WEFT_STATE_CANCELLED);
         nothing_left(race);
         is_int(raw_int(&race->place, race->raw, "SELECT count(*) FROM weft.flow WHERE state = 0"),
@@ -240,7 +241,7 @@ RACE(flow_member_completes_while_it_is_cancelled)
 }
 
 /* The group of one replica's join, while another replica has the lock of the flow. */
-RACE(flow_group_is_left_to_whoever_has_the_lock)
+RACE(flow_group_is_left_to_the_holder_of_the_lock)
 {
     struct drawn flow;
     struct stopped first, second;
@@ -271,7 +272,7 @@ static void do_reconcile(void *context)
                                 &doer->err);
 }
 
-/* c ended while its group waited for e, and nobody was told: the group is the reconciler's. */
+/* c ended while its group waited for e, without a completion: the reconciler finds the group. */
 RACE(flow_member_ends_while_a_group_is_reconciled)
 {
     struct drawn flow;
@@ -329,7 +330,7 @@ RACE(flow_member_is_replayed_while_its_cascade_runs)
            "the replay %s", places[i].holds ? "waits" : "does not wait");
         go_on(&stopped, &end);
         task_join(&task);
-        is_int(again.rc, WEFT_OK, "it is replayed");
+        is_int(again.rc, WEFT_OK, "the member is replayed");
         nothing_left(race);
         is_in(race, &flow, "b", WEFT_STATE_BLOCKED);
         is_in(race, &flow, "c", WEFT_STATE_BLOCKED);
@@ -347,7 +348,7 @@ static void do_retire(void *context)
     doer->rc = weft_engine_pass(doer->engine, WEFT_SCANNER_RETENTION, NULL, &report, &doer->err);
 }
 
-/* Whoever comes first: a flow is never open with members that are gone. */
+/* In both orders: a flow is never open with members that are gone. */
 RACE(flow_is_removed_while_a_member_is_replayed)
 {
     struct drawn flow;
@@ -369,10 +370,10 @@ RACE(flow_is_removed_while_a_member_is_replayed)
             ok(raw_wait(&race->place, race->raw, waits_for_a_lock), "the replay waits");
             go_on(&stopped, &retire);
             task_join(&task);
-            ok(again.rc != WEFT_OK, "and is refused");
+            ok(again.rc != WEFT_OK, "the replay that waited is refused");
             do_retire(&retire);
             is_int(raw_int(&race->place, race->raw, "SELECT count(*) FROM weft.node"), 0,
-                   "all of it goes");
+                   "retention removes every node of the flow");
         } else {
             stop_at(&stopped, WEFT_FAULT_AFTER_RUN, WEFT_STMT_FLOW_HOLD, do_replay, &again);
             come_by(do_retire, &retire);

@@ -33,9 +33,12 @@ struct weft_claimed take(struct race *race, const char *name)
 void is_in(struct race *race, const struct drawn *flow, const char *name, enum weft_state state)
 {
     for (size_t i = 0; i < flow->count; i++)
-        if (strcmp(flow->node[i].name, name) == 0)
+        if (strcmp(flow->node[i].name, name) == 0) {
             is_str(weft_state_name(state_at(race->b, &flow->id[i])), weft_state_name(state),
                    "%s is %s", name, weft_state_name(state));
+            return;
+        }
+    bail_out("the flow has no node %s", name);
 }
 
 void nothing_left(struct race *race)
@@ -134,6 +137,6 @@ void come_by(void (*run)(void *context), struct doer *doer)
 bool only_on_pg(void)
 {
     if (!on_pg())
-        tap_skip("SQLite has one writer: nobody can come by");
+        tap_skip("SQLite has one writer: no other cascade can run");
     return on_pg();
 }

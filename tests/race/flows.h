@@ -2,7 +2,7 @@
 #ifndef WEFT_TESTS_RACE_FLOWS_H
 #define WEFT_TESTS_RACE_FLOWS_H
 
-/* What races of flows have in common: small flows drawn as text, and two that meet at one. */
+/* Shared by the races of flows: small flows drawn as text, and two calls that meet at one flow. */
 
 #include "drawn.h"
 #include "race.h"

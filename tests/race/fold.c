@@ -21,8 +21,8 @@ RACE(the_same_key_twice_in_one_call)
     is_int(rc, WEFT_OK, "the call succeeds");
     ok(!answer[1].err.rc && !answer[1].duplicate, "the original is accepted");
     ok(!answer[2].err.rc && answer[2].duplicate, "its retry is a duplicate");
-    ok(weft_id_cmp(&answer[1].id, &answer[2].id) == 0, "of the same execution");
-    is_int(answer[2].state, WEFT_STATE_READY, "which is ready");
+    ok(weft_id_cmp(&answer[1].id, &answer[2].id) == 0, "the duplicate has the id of the original");
+    is_int(answer[2].state, WEFT_STATE_READY, "the state in the duplicate's answer is ready");
     is_int(answer[3].err.rc, WEFT_CONFLICT, "another payload under this key is a conflict");
     struct weft_claimed item[WEFT_LEN(spec)];
     is_int(take_work(race->b, "default", WEFT_LEN(spec), item), 2, "two executions in all");
@@ -46,18 +46,18 @@ RACE(the_same_lease_twice_in_one_call)
            WEFT_OK, "complete twice");
     ok(!answer[0].err.rc && !answer[1].err.rc && answer[0].state == WEFT_STATE_SUCCEEDED &&
            answer[1].state == WEFT_STATE_SUCCEEDED,
-       "both are told it succeeded");
-    is_int(attempts_of(race->b, &lease[COMPLETE].id), 1, "once");
+       "both completions are answered succeeded");
+    is_int(attempts_of(race->b, &lease[COMPLETE].id), 1, "the lease has one end");
 
     const struct weft_failure fail = {.id = lease[FAIL].id, .epoch = 1, .message = "broke"};
     is_int(weft_engine_fail(race->a, (struct weft_failure[]){fail, fail}, 2, answer, &err), WEFT_OK,
            "fail twice");
     ok(!answer[0].err.rc && !answer[1].err.rc && answer[0].state == WEFT_STATE_DELAYED,
-       "both are told it is retried");
-    is_int(answer[1].run_at_us, answer[0].run_at_us, "at the same time");
+       "both failures are answered delayed");
+    is_int(answer[1].run_at_us, answer[0].run_at_us, "both answers have the same retry time");
     struct weft_arena *arena = weft_arena_new();
     struct weft_execution now = look_at(race->b, &lease[FAIL].id, arena);
-    is_int(now.run_at_us, answer[0].run_at_us, "which is the stored one");
+    is_int(now.run_at_us, answer[0].run_at_us, "the stored retry time is that of the answers");
     is_int(now.attempt, 2, "one attempt was spent");
     weft_arena_free(arena);
 
@@ -65,8 +65,8 @@ RACE(the_same_lease_twice_in_one_call)
     is_int(weft_engine_put_back(race->a, WEFT_PUT_BACK_RELEASE,
                                 (struct weft_put_back[]){release, release}, 2, answer, &err),
            WEFT_OK, "release twice");
-    ok(!answer[0].err.rc && !answer[1].err.rc, "both are told it is released");
-    is_int(attempts_of(race->b, &lease[RELEASE].id), 1, "once");
+    ok(!answer[0].err.rc && !answer[1].err.rc, "both releases are answered ok");
+    is_int(attempts_of(race->b, &lease[RELEASE].id), 1, "the released lease has one end");
 }
 
 RACE(the_same_steering_twice_in_one_call)

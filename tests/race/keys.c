@@ -71,15 +71,15 @@ static void opposite_order_forced(struct race *race)
     task_start(&one);
     ok(raw_wait(place, race->raw,
                 "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"),
-       "one stands at its third key");
+       "the first call stands at its third key");
     task_start(&two);
     ok(raw_wait(place, race->raw,
                 "SELECT count(*) FROM pg_locks WHERE locktype = 'transactionid' AND NOT granted"),
-       "the other waits for it");
+       "the second call waits for the first");
     is_int(raw_int(place, race->raw,
                    "SELECT count(*) FROM pg_locks "
                    "WHERE locktype = 'advisory' AND NOT granted"),
-           1, "at a key in front of the third");
+           1, "the second call waits at a key in front of the third");
     raw_run(place, keeper, "SELECT pg_advisory_unlock(1)");
     task_join(&one);
     task_join(&two);
@@ -119,13 +119,7 @@ RACE(keyed_submits_in_opposite_order)
         bad += count_bad(&forth->run[i], &back->run[i]);
     is_int(bad, 0, "in %d rounds no call fails and each key is one execution", ROUNDS);
     weft_arena_free(arena);
-    if (!on_pg())
-        return;
-    weft_engine_close(race->a);
-    weft_engine_close(race->b);
-    is_int(raw_deadlocks(&race->place, race->raw), 0, "the server met no deadlock");
-    race->a = place_open(&race->place, race->driver, race->now_us);
-    race->b = place_open(&race->place, race->driver, race->now_us);
+    race_no_deadlock(race);
 }
 
 /* ---- Keys held by an application ------------------------------------------------------------- */
@@ -203,12 +197,14 @@ RACE(a_key_in_an_open_transaction_of_an_application)
     submit_batch(race, &batch);
     is_int(count_rc(&batch, true, WEFT_BUSY, false), 2, "the held keys answer busy");
     is_int(count_rc(&batch, false, WEFT_OK, false), BATCH - 2, "all others are accepted");
-    ok(batch.took_us < 10 * WEFT_SECOND, "in bounded time (%lld ms)",
+    ok(batch.took_us < 10 * WEFT_SECOND, "the call with held keys takes bounded time (%lld ms)",
        (long long)(batch.took_us / WEFT_MS));
     raw_run(&race->place, app, "ROLLBACK");
     submit_batch(race, &batch);
-    is_int(count_rc(&batch, true, WEFT_OK, false), 2, "after a rollback they are accepted");
-    is_int(count_rc(&batch, false, WEFT_OK, true), BATCH - 2, "and the others are duplicates");
+    is_int(count_rc(&batch, true, WEFT_OK, false), 2,
+           "after a rollback the held keys are accepted");
+    is_int(count_rc(&batch, false, WEFT_OK, true), BATCH - 2,
+           "after a rollback the other keys are duplicates");
     PQfinish(app);
 }
 
@@ -227,8 +223,9 @@ RACE(a_key_in_a_transaction_of_an_application_that_commits)
     is_int(count_rc(&batch, true, WEFT_BUSY, false), 2, "the held keys answer busy");
     raw_run(&race->place, app, "COMMIT");
     submit_batch(race, &batch);
-    is_int(count_rc(&batch, true, WEFT_OK, true), 2, "after a commit they are duplicates");
-    is_int(count_rc(&batch, false, WEFT_OK, true), BATCH - 2, "as the others are");
+    is_int(count_rc(&batch, true, WEFT_OK, true), 2, "after a commit the held keys are duplicates");
+    is_int(count_rc(&batch, false, WEFT_OK, true), BATCH - 2,
+           "after a commit the other keys are duplicates");
     PQfinish(app);
 }
 
@@ -242,7 +239,7 @@ static void submit_one(void *context)
 RACE(a_writer_beside_the_engine_holds_the_file)
 {
     if (on_pg()) {
-        tap_skip("on PostgreSQL nobody holds the whole store");
+        tap_skip("PostgreSQL has no lock on the whole store");
         return;
     }
     struct weft_conn *conn;
@@ -260,5 +257,6 @@ RACE(a_writer_beside_the_engine_holds_the_file)
     lite->rollback(conn);
     weft_conn_close(conn);
     task_join(&task);
-    ok(run.rc == WEFT_OK && !run.answer[0].err.rc, "and succeeds when the file is free again");
+    ok(run.rc == WEFT_OK && !run.answer[0].err.rc,
+       "the call that waited succeeds when the file is free again");
 }

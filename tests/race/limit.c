@@ -171,7 +171,7 @@ RACE(a_limit_set_while_a_claim_is_under_way)
     stop_release(&stop);
     task_join(&slow);
     is_int(unlimited.rc, WEFT_OK, "the first succeeds");
-    is_int(unlimited.count, 0, "and gets nothing: it did not count");
+    is_int(unlimited.count, 0, "the first claim, which took no slot, gets nothing");
     is_int(count_running(race, id, WORK), LIMIT, "the limit holds");
 }
 

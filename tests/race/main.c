@@ -45,6 +45,17 @@ bool race_begun(struct race *race, uint64_t calls)
     return wait_until(has_begun, &begun);
 }
 
+void race_no_deadlock(struct race *race)
+{
+    if (!on_pg())
+        return;
+    weft_engine_close(race->a);
+    weft_engine_close(race->b);
+    is_int(raw_deadlocks(&race->place, race->raw), 0, "the server met no deadlock");
+    race->a = place_open(&race->place, race->driver, race->now_us);
+    race->b = place_open(&race->place, race->driver, race->now_us);
+}
+
 static void run_case(const struct race_case *test)
 {
     struct race race = {.now_us = START_US};
@@ -66,19 +77,11 @@ static void run_case(const struct race_case *test)
     printf("# %s took %lld ms\n", test->name, (long long)((weft_boot_us() - begun_us) / WEFT_MS));
 }
 
-static bool wanted(const char *name, int argc, char **argv)
-{
-    for (int i = 1; i < argc; i++)
-        if (strcmp(argv[i], name) == 0)
-            return true;
-    return argc < 2;
-}
-
 int main(int argc, char **argv)
 {
     tests_begin("race");
     for (const struct race_case *test = first; test; test = test->next)
-        if (wanted(test->name, argc, argv))
+        if (is_named(test->name, argc, argv))
             run_case(test);
     return tests_end();
 }

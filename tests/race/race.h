@@ -42,6 +42,8 @@ void race_forward(struct race *race, int64_t ms);
 /* Waits until another thread has come to the begin of its transaction; `calls` from before. */
 bool race_begun(struct race *race, uint64_t calls);
 uint64_t race_calls(struct race *race);
+/* PostgreSQL met no deadlock in the database so far; both engines are opened again. */
+void race_no_deadlock(struct race *race);
 
 /*
  * A gate inside a statement (pg): the scan that comes to row `id` of `live` or `outcome` waits
@@ -54,7 +56,7 @@ struct gate {
     struct weft_engine *slow; /* its scans meet the gate */
 };
 void gate_shut(struct gate *gate, struct race *race, const struct weft_id *id);
-bool gate_reached(struct gate *gate); /* waits until somebody stands before it */
+bool gate_reached(struct gate *gate); /* waits until a thread stands before it */
 void gate_open(struct gate *gate);
 void gate_done(struct gate *gate);
 

@@ -43,7 +43,7 @@ static bool is_listed(struct race *race, const char *name)
     return found;
 }
 
-/* The pass stops while it asks who holds leases: it has its snapshot and has locked nobody yet. */
+/* The pass stops while it reads leases: it has its snapshot and has locked no worker yet. */
 RACE(worker_comes_back_after_the_snapshot_of_worker_expiry)
 {
     if (!on_pg()) {
@@ -56,7 +56,7 @@ RACE(worker_comes_back_after_the_snapshot_of_worker_expiry)
     struct expiry_run run = {0};
     struct task task = {.run = run_expiry, .context = &run};
     put_work(race->a, &(struct weft_spec){.kind = "job"}, 1, &id);
-    is_int(take_work(race->a, "default", 1, &lease), 1, "somebody holds a lease");
+    is_int(take_work(race->a, "default", 1, &lease), 1, "a worker holds a lease");
     hear(race, "back");
     hear(race, "gone");
     race_forward(race, WEFT_WORKER_TTL_US / WEFT_MS);
@@ -65,13 +65,13 @@ RACE(worker_comes_back_after_the_snapshot_of_worker_expiry)
     task_start(&task);
     ok(gate_reached(&gate), "the pass asks for leases");
     hear(race, "back");
-    ok(!task_done(&task), "it is still there when one has come back");
+    ok(!task_done(&task), "the pass still stands when a worker has come back");
     gate_open(&gate);
     task_join(&task);
     is_int(run.rc, WEFT_OK, "the pass succeeds");
-    is_int(run.report.handled, 1, "one worker left");
+    is_int(run.report.handled, 1, "the pass removes one worker");
     ok(is_listed(race, "back"), "the one that came back stays");
-    ok(!is_listed(race, "gone"), "the other is gone");
+    ok(!is_listed(race, "gone"), "the worker that stayed away is removed");
     gate_done(&gate);
 }
 
@@ -89,12 +89,10 @@ RACE(worker_expiry_waits_for_no_row)
             "BEGIN; SELECT 1 FROM weft.worker w JOIN weft.name n ON n.id = w.name "
             "WHERE n.text = 'one' FOR UPDATE OF w");
     run_expiry(&run);
-    ok(run.rc == WEFT_OK && run.report.handled == 1, "the other is removed");
-    for (size_t i = 0; i < run.report.counter_count; i++)
-        if (strcmp(run.report.counter[i].name, "skipped_locked") == 0)
-            is_int(run.report.counter[i].value, 1, "what another holds is skipped and counted");
+    ok(run.rc == WEFT_OK && run.report.handled == 1, "the worker that is not locked is removed");
+    is_int(counter_of(&run.report, "skipped_locked"), 1, "the locked worker is counted as skipped");
     raw_run(&race->place, race->raw, "ROLLBACK");
-    ok(is_listed(race, "one"), "it is still there");
+    ok(is_listed(race, "one"), "the locked worker stays listed");
     run_expiry(&run);
-    ok(run.rc == WEFT_OK && run.report.handled == 1, "and goes with the next pass");
+    ok(run.rc == WEFT_OK && run.report.handled == 1, "the next pass removes the worker");
 }

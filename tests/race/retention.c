@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Retention and those who want the same row: a replay, a session that holds it, another replica. */
+/* Retention beside a replay, a session that locks a row, and a pass of another replica. */
 
 #include "race.h"
 
@@ -22,12 +22,27 @@ static void run_retention(void *context)
     run->rc = weft_engine_pass(run->engine, WEFT_SCANNER_RETENTION, NULL, &run->report, &run->err);
 }
 
-static uint64_t counter(const struct weft_pass_report *report, const char *name)
+/* A pass that is stopped when it has deleted its rows and has not committed. */
+struct removal {
+    struct stop stop;
+    struct ambush ambush;
+    struct pass_run run;
+    struct task task;
+};
+
+static void removal_start(struct removal *removal, struct race *race)
 {
-    for (size_t i = 0; i < report->counter_count; i++)
-        if (strcmp(report->counter[i].name, name) == 0)
-            return report->counter[i].value;
-    return UINT64_MAX;
+    *removal = (struct removal){
+        .ambush = {.point = WEFT_FAULT_AFTER_RUN,
+                   .stmt = WEFT_STMT_RETENTION_REMOVE,
+                   .act = ambush_stop,
+                   .context = &removal->stop},
+        .run = {.engine = race->a},
+        .task = {.run = run_retention, .context = &removal->run, .ambush = &removal->ambush}};
+    stop_init(&removal->stop);
+    task_start(&removal->task);
+    ok(stop_reached(&removal->stop), "the rows are deleted, the transaction is open");
+    stop_release(&removal->stop);
 }
 
 static struct weft_steered steer_now(struct weft_engine *engine, enum weft_steer_kind kind,
@@ -74,32 +89,23 @@ RACE(replay_commits_after_the_snapshot_of_retention)
     task_join(&task);
     gate_done(&gate);
     is_int(run.rc, WEFT_OK, "the pass succeeds");
-    is_int(run.report.handled, 1, "one is removed");
+    is_int(run.report.handled, 1, "the pass removes one execution");
     is_int(state_at(race->a, &id[FIRST]), WEFT_STATE_NONE, "the first");
     is_int(state_at(race->a, &id[SECOND]), WEFT_STATE_READY, "the replayed one lives");
 }
 
 /* A replay that comes while the removal has not committed waits, and finds nothing. */
-RACE(replay_of_what_is_being_removed)
+RACE(replay_of_an_execution_being_removed)
 {
     struct weft_id id[ROWS];
-    struct stop stop;
+    struct removal removal;
     end_some(race, id);
-    stop_init(&stop);
-    struct ambush ambush = {.point = WEFT_FAULT_AFTER_RUN,
-                            .stmt = WEFT_STMT_RETENTION_REMOVE,
-                            .act = ambush_stop,
-                            .context = &stop};
-    struct pass_run run = {.engine = race->a};
-    struct task task = {.run = run_retention, .context = &run, .ambush = &ambush};
-    task_start(&task);
-    ok(stop_reached(&stop), "the rows are deleted, the transaction is open");
-    stop_release(&stop);
+    removal_start(&removal, race);
     struct weft_steered answer = steer_now(race->b, WEFT_STEER_REPLAY, &id[SECOND]);
-    task_join(&task);
-    ok(run.rc == WEFT_OK && run.report.handled == ROWS, "the pass removes both");
+    task_join(&removal.task);
+    ok(removal.run.rc == WEFT_OK && removal.run.report.handled == ROWS, "the pass removes both");
     is_int(answer.err.rc, WEFT_NOT_FOUND, "the replay finds nothing");
-    is_int(state_at(race->b, &id[SECOND]), WEFT_STATE_NONE, "and nothing comes back");
+    is_int(state_at(race->b, &id[SECOND]), WEFT_STATE_NONE, "the removed execution stays gone");
 }
 
 RACE(retention_steps_around_a_locked_row)
@@ -115,15 +121,16 @@ RACE(retention_steps_around_a_locked_row)
     struct pass_run run = {.engine = race->a};
     run_retention(&run);
     ok(run.rc == WEFT_OK && run.report.handled == 1, "the pass does not wait for it");
-    ok(!run.report.more, "nor does it come again at once");
-    is_int((int64_t)counter(&run.report, "skipped_locked"), 1, "and says so");
-    is_int(state_at(race->b, &id[FIRST]), WEFT_STATE_CANCELLED, "it is there");
-    is_int(state_at(race->b, &id[SECOND]), WEFT_STATE_NONE, "the other is gone");
+    ok(!run.report.more, "the pass does not ask to run again at once");
+    is_int(counter_of(&run.report, "skipped_locked"), 1, "the locked row is counted as skipped");
+    is_int(state_at(race->b, &id[FIRST]), WEFT_STATE_CANCELLED, "the locked row stays");
+    is_int(state_at(race->b, &id[SECOND]), WEFT_STATE_NONE,
+           "the row that is not locked is removed");
     raw_run(&race->place, race->raw, "COMMIT");
     run = (struct pass_run){.engine = race->b};
     run_retention(&run);
-    ok(run.rc == WEFT_OK && run.report.handled == 1, "once it is free it goes too");
-    is_int((int64_t)counter(&run.report, "skipped_locked"), 0, "and nothing is left");
+    ok(run.rc == WEFT_OK && run.report.handled == 1, "the next pass removes the row");
+    is_int(counter_of(&run.report, "skipped_locked"), 0, "the next pass skips nothing");
 }
 
 /* Two replicas share the work: each row is removed, and counted, once. */
@@ -143,7 +150,7 @@ RACE(retention_on_two_replicas)
     }
     for (size_t i = 0; i < WEFT_LEN(run); i++)
         task_join(&task[i]);
-    ok(run[0].rc == WEFT_OK && run[1].rc == WEFT_OK, "both succeed");
+    ok(run[0].rc == WEFT_OK && run[1].rc == WEFT_OK, "both passes succeed");
     is_int((int64_t)(run[0].report.handled + run[1].report.handled), MANY,
            "together they remove each once");
     for (size_t i = 0; i < MANY; i += 100)
@@ -151,31 +158,22 @@ RACE(retention_on_two_replicas)
     free(id);
 }
 
-/* The key of what is just being removed: whoever submits under it waits and gets it. */
-RACE(key_of_what_is_being_removed)
+/* The key of an execution that is being removed: a submission under it waits and gets the key. */
+RACE(key_of_an_execution_being_removed)
 {
     struct weft_id old;
-    struct stop stop;
+    struct removal removal;
     const struct weft_spec spec = {.kind = "job", .key = "k"};
     put_work(race->a, &spec, 1, &old);
     (void)steer_now(race->a, WEFT_STEER_CANCEL, &old);
     race_forward(race, WEEK_MS);
-    stop_init(&stop);
-    struct ambush ambush = {.point = WEFT_FAULT_AFTER_RUN,
-                            .stmt = WEFT_STMT_RETENTION_REMOVE,
-                            .act = ambush_stop,
-                            .context = &stop};
-    struct pass_run run = {.engine = race->a};
-    struct task task = {.run = run_retention, .context = &run, .ambush = &ambush};
-    task_start(&task);
-    ok(stop_reached(&stop), "the key is deleted, the transaction is open");
-    stop_release(&stop);
+    removal_start(&removal, race);
     struct weft_submitted answer = {0};
     struct weft_err err = {0};
     is_int(weft_engine_submit(race->b, "default", &spec, 1, &answer, &err), WEFT_OK, "a submit");
-    task_join(&task);
-    is_int(run.rc, WEFT_OK, "the pass succeeds");
+    task_join(&removal.task);
+    is_int(removal.run.rc, WEFT_OK, "the pass succeeds");
     ok(answer.err.rc == WEFT_OK && !answer.duplicate && weft_id_cmp(&answer.id, &old) != 0,
-       "it has the key to itself");
-    is_int(state_at(race->a, &answer.id), WEFT_STATE_READY, "and lives");
+       "the submission gets the key for a new execution");
+    is_int(state_at(race->a, &answer.id), WEFT_STATE_READY, "the new execution is ready");
 }

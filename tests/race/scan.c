@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Passes that share the rows between them. What somebody else holds is passed over and told, and
- * done by the next pass; a pass never waits for a row, wherever the other one stands; and several
- * of them at once do each row once.
+ * Passes over the same rows. A row that another session holds is skipped, counted and left to the
+ * next pass; a pass never waits for a row; and several passes at once handle each row once.
  *
  * SQLite has one writer at a time: nothing can be held there while a pass runs.
  */
@@ -53,10 +52,10 @@ static void put_due(struct race *race, size_t kind, struct weft_id id[3])
     race_forward(race, 5000);
 }
 
-RACE(a_row_that_somebody_holds_is_left_for_the_next_pass)
+RACE(a_locked_row_is_left_for_the_next_pass)
 {
     if (!on_pg()) {
-        tap_skip("SQLite has one writer: nobody can hold a row");
+        tap_skip("SQLite has one writer: no other session can hold a row");
         return;
     }
     for (size_t i = 0; i < WEFT_LEN(kinds); i++) {
@@ -80,7 +79,7 @@ RACE(a_row_that_somebody_holds_is_left_for_the_next_pass)
         raw_run(&race->place, race->raw, "COMMIT");
         report = pass_over(race->b, kinds[i].scanner);
         is_int(report.handled, 1, "%s: the next pass does it", name);
-        is_int(counter_of(&report, "skipped_locked"), 0, "%s: nobody holds it now", name);
+        is_int(counter_of(&report, "skipped_locked"), 0, "%s: no row is locked now", name);
         ok(report.next_due_us == WEFT_NEVER, "%s: nothing is left", name);
         is_int(state_at(race->a, &id[1]), kinds[i].after, "%s: as it should be", name);
     }
@@ -165,7 +164,7 @@ RACE(a_wait_for_a_row_is_seen)
     ok(raw_wait(&race->place, race->raw, sql), "the log tells of a wait");
     raw_run(&race->place, race->raw, "COMMIT");
     task_join(&task);
-    ok(cancel.answer.err.rc == WEFT_OK && cancel.answer.changed, "which came to its end");
+    ok(cancel.answer.err.rc == WEFT_OK && cancel.answer.changed, "the cancel that waited succeeds");
     weft_engine_close(cancel.engine);
 }
 
@@ -235,16 +234,16 @@ static void is_disjoint(struct race *race, const struct crowd *crowd)
     long long count = (long long)crowd->count;
     make_leases(race, "default", crowd->count);
     int64_t since = on_pg() ? log_size(race) : 0;
-    is_int((long long)expire_together(race, crowd), count, "all of them, each counted once");
+    is_int((long long)expire_together(race, crowd), count, "all leases expire, each counted once");
     if (!on_pg())
         return;
     is_int(raw_int(&race->place, race->raw, waits_sql, (long long)since), 0,
-           "nobody waited for a row of another");
+           "no pass waited for a row of another");
     is_int(raw_int(&race->place, race->raw,
                    "SELECT count(*) FROM weft.live WHERE state = 1 AND lost = 1 AND epoch = 1"),
            count, "each was lost once");
     is_int(raw_int(&race->place, race->raw, "SELECT count(*) FROM weft.attempt"), count,
-           "and has one attempt that tells");
+           "each execution has one attempt");
 }
 
 RACE(three_expire_leases_at_once)
@@ -299,7 +298,7 @@ RACE(a_pass_that_stands_still_holds_up_no_other)
                "half of them are done");
         }
         task_start(&first);
-        ok(stop_reached(&stop), "one stands %s", step[i].where);
+        ok(stop_reached(&stop), "the first pass stands %s", step[i].where);
         task_start(&second);
         ok(task_finishes(&second), "%s: another finishes all the same", step[i].where);
         task_join(&second);

@@ -2,10 +2,9 @@
 
 /*
  * Siblings of a join that are too many for one transaction. One replica is stopped on its walk
- * along them, when it has spared a sibling for the sake of another join; then that join fires, and
- * whoever let it fire stands still as well, before it could dispatch anything. The first goes on
- * behind the sibling, and must not leave it alone. And a join that is decided twice during one
- * walk.
+ * along them, when it has spared a sibling that another join needs; then that join fires, and the
+ * replica that completed it is stopped before it dispatches anything. The first replica goes on
+ * behind the sibling and must still cancel it. Also a join that is decided twice during one walk.
  */
 
 #include "flows.h"
@@ -82,14 +81,16 @@ RACE(flow_join_fires_during_a_walk_along_siblings)
     is_int(state_at(race->b, &wide->id[1]), WEFT_STATE_CANCELLED, "the next is not");
     is_int(state_at(race->b, &wide->id[SIBLINGS - 1]), WEFT_STATE_READY, "the last is far away");
     stop_at(&fires, WEFT_FAULT_AFTER_COMMIT, WEFT_STMT_CASCADE_LOOK, do_complete, &other);
-    is_int(state_at(race->b, &wide->id[SECOND]), WEFT_STATE_READY, "nobody needs the first now");
+    is_int(state_at(race->b, &wide->id[SECOND]), WEFT_STATE_READY,
+           "the second join has fired and its node is ready");
     go_on(&walks, &win);
     is_int(state_at(race->b, &wide->id[SIBLINGS - 1]), WEFT_STATE_CANCELLED, "the last goes");
-    is_int(state_at(race->b, &wide->id[0]), WEFT_STATE_CANCELLED, "and the first, after all");
+    is_int(state_at(race->b, &wide->id[0]), WEFT_STATE_CANCELLED,
+           "the first sibling is cancelled when the walk goes on");
     go_on(&fires, &other);
     nothing_left(race);
     is_int(raw_int(&race->place, race->raw, "SELECT count(*) FROM weft.cancel_group"), 0,
-           "no group waits for anything");
+           "no cancel group is left");
     free(wide);
 }
 
@@ -115,7 +116,7 @@ static void replay_all(struct race *race, const struct wide *wide)
             .kind = WEFT_STEER_REPLAY, .ns = "default", .item = item, .count = count};
         is_int(weft_engine_steer(race->b, &steering, answer, &err), WEFT_OK, "replay");
         is_int(answer[0].err.rc, WEFT_OK, "the first");
-        is_int(answer[count - 1].err.rc, WEFT_OK, "and the last of them");
+        is_int(answer[count - 1].err.rc, WEFT_OK, "the last execution is replayed");
     }
 }
 
@@ -136,18 +137,19 @@ RACE(flow_group_comes_again_during_a_walk_along_siblings)
     struct doer lose = {.engine = race->a, .lease = take(race, "winner")};
     stop_at(&walks, WEFT_FAULT_AFTER_COMMIT, WEFT_STMT_GROUP_MEMBERS, do_fail, &lose);
     is_int(living(race), SIBLINGS - WEFT_FLOW_CHUNK, "a chunk is cancelled");
-    is_int(weft_cascade(race->b, &wide->answer.id, 1, &done, &err), WEFT_OK, "another comes by");
-    is_int(living(race), 0, "and cancels the rest");
+    is_int(weft_cascade(race->b, &wide->answer.id, 1, &done, &err), WEFT_OK,
+           "another engine runs the cascade");
+    is_int(living(race), 0, "the other engine cancels the rest");
     is_int(raw_int(&race->place, race->raw, "SELECT count(*) FROM weft.cancel_group"), 0,
            "the group is gone");
     replay_all(race, wide);
-    is_int(living(race), SIBLINGS, "all are back");
-    is_int(state_at(race->b, &wide->id[JOIN]), WEFT_STATE_BLOCKED, "and the join is open");
+    is_int(living(race), SIBLINGS, "all siblings are back");
+    is_int(state_at(race->b, &wide->id[JOIN]), WEFT_STATE_BLOCKED, "the join is blocked again");
     race_forward(race, 1);
     struct doer again = {.engine = race->b, .lease = take(race, "winner")};
     stop_at(&fires, WEFT_FAULT_AFTER_COMMIT, WEFT_STMT_GROUP_ADD, do_fail, &again);
     go_on(&walks, &lose);
-    is_int(living(race), 0, "who goes on begins with the first");
+    is_int(living(race), 0, "the walk that goes on begins with the first sibling");
     go_on(&fires, &again);
     nothing_left(race);
     free(wide);

@@ -46,9 +46,9 @@ static void run_renew(void *context)
 static void is_missed(const struct pass_run *run, uint64_t locked, uint64_t alive)
 {
     is_int(counter_of(&run->report, "skipped_locked"), (long long)locked,
-           "what is due still is counted");
+           "rows that are still due are counted as skipped");
     is_int(counter_of(&run->report, "rechecked_alive"), (long long)alive,
-           "what is due no more is counted");
+           "rows that are no longer due are counted as alive");
 }
 
 /* Two executions, the first of which a scan by `due` meets first. */
@@ -75,7 +75,7 @@ static void pass_meets(struct race *race, struct pass_run *run, const struct wef
     task_start(&task);
     ok(gate_reached(&gate), "the pass stands at the first row");
     act(race, second);
-    ok(!task_done(&task), "it is still there when the second has changed");
+    ok(!task_done(&task), "the pass still stands when the second row has changed");
     gate_open(&gate);
     task_join(&task);
     is_int(run->rc, WEFT_OK, "the pass succeeds");
@@ -110,7 +110,7 @@ static void renew_on_sqlite(struct race *race, const struct weft_claimed *lease)
     stop_release(&stop);
     task_join(&slow);
     task_join(&fast);
-    ok(pass.rc == WEFT_OK && renew.rc == WEFT_OK, "both succeed");
+    ok(pass.rc == WEFT_OK && renew.rc == WEFT_OK, "the pass and the renewal succeed");
     is_int(renew.answer.fence, WEFT_FENCE_LOST, "the renewal came second and is told so");
     is_int(state_at(race->a, &lease->id), WEFT_STATE_READY, "the lease is gone");
 }
@@ -142,10 +142,10 @@ static void touch_it(struct race *race, const struct weft_claimed *lease)
 }
 
 /*
- * A pass goes near no row that somebody has been at since its snapshot, because the way to the new
- * version of a row is where PostgreSQL forgets SKIP LOCKED.
+ * A pass goes near no row that another transaction changed since its snapshot, because the way to
+ * the new version of a row is where PostgreSQL forgets SKIP LOCKED.
  */
-RACE(what_changed_after_the_snapshot_is_left_for_the_next_pass)
+RACE(a_row_changed_after_the_snapshot_is_left_for_the_next_pass)
 {
     struct weft_claimed lease[ROWS];
     if (!on_pg()) {
@@ -158,12 +158,12 @@ RACE(what_changed_after_the_snapshot_is_left_for_the_next_pass)
     pass_meets(race, &run, &lease[FIRST].id, touch_it, &lease[SECOND]);
     is_int(run.report.handled, 1, "one lease was taken away");
     is_missed(&run, 1, 0);
-    ok(run.report.next_due_us == race->now_us, "it says that there is another");
+    ok(run.report.next_due_us == race->now_us, "the report says that another row is due");
     is_int(state_at(race->a, &lease[SECOND].id), WEFT_STATE_RUNNING, "the one that was touched");
     run.engine = race->b;
     run_pass(&run);
-    is_int(run.report.handled, 1, "which the next pass takes");
-    is_int(state_at(race->a, &lease[SECOND].id), WEFT_STATE_READY, "as it should");
+    is_int(run.report.handled, 1, "the next pass takes the second lease");
+    is_int(state_at(race->a, &lease[SECOND].id), WEFT_STATE_READY, "the second execution is ready");
 }
 
 static void release_and_reclaim(struct race *race, const struct weft_claimed *lease)
@@ -174,7 +174,7 @@ static void release_and_reclaim(struct race *race, const struct weft_claimed *le
     const struct weft_put_back item = {.id = lease->id, .epoch = lease->epoch};
     enum weft_rc rc = weft_engine_put_back(race->b, WEFT_PUT_BACK_RELEASE, &item, 1, &answer, &err);
     ok(rc == WEFT_OK && answer.err.rc == WEFT_OK, "the second is given back");
-    is_int(take_work(race->b, "default", 1, &again), 1, "and claimed anew");
+    is_int(take_work(race->b, "default", 1, &again), 1, "the second is claimed again");
 }
 
 RACE(reclaim_commits_after_the_snapshot_of_attempt_timeout)
@@ -219,7 +219,8 @@ RACE(set_deadline_commits_after_the_snapshot_of_the_deadline_pass)
     is_int(run.report.handled, 1, "one expired");
     is_missed(&run, 0, 1);
     is_int(state_at(race->a, &row[FIRST].id), WEFT_STATE_EXPIRED, "the first");
-    is_int(state_at(race->a, &row[SECOND].id), WEFT_STATE_READY, "the other lives on");
+    is_int(state_at(race->a, &row[SECOND].id), WEFT_STATE_READY,
+           "the execution whose deadline was removed stays ready");
 }
 
 static void promote_and_claim(struct race *race, const struct weft_claimed *lease)
@@ -276,7 +277,7 @@ static void claim_meets(struct race *race, struct claim_run *run, const struct w
     task_start(&task);
     ok(gate_reached(&gate), "the claim stands at the first row");
     act(race, second);
-    ok(!task_done(&task), "it is still there when the second has changed");
+    ok(!task_done(&task), "the claim still stands when the second row has changed");
     gate_open(&gate);
     task_join(&task);
     gate_done(&gate);
@@ -316,14 +317,15 @@ RACE(reprioritize_commits_after_the_snapshot_of_a_claim)
         run_claim(&run);
     }
     is_int(run.count, 2, "both are claimed, once");
+    size_t raised = 0;
     for (size_t i = 0; i < run.count; i++)
-        if (weft_id_cmp(&run.item[i].id, &row[SECOND].id) == 0)
-            is_int(run.item[i].priority, 9, "the second with its new priority");
-    is_int(take_work(race->b, "default", 10, run.item), 0, "nothing is left");
+        raised += weft_id_cmp(&run.item[i].id, &row[SECOND].id) == 0 && run.item[i].priority == 9;
+    is_int(raised, 1, "the second is claimed with its new priority");
+    is_int(take_work(race->b, "default", 10, run.item), 0, "a further claim gets nothing");
     struct weft_arena *arena = weft_arena_new();
     struct weft_execution now = look_at(race->b, &row[SECOND].id, arena);
     ok(now.priority == 9 && now.epoch == 1 && now.state == WEFT_STATE_RUNNING,
-       "it runs under its first epoch and kept its priority");
+       "the second runs under its first epoch with its new priority");
     weft_arena_free(arena);
 }
 
@@ -340,7 +342,7 @@ RACE(cancel_commits_after_the_snapshot_of_a_claim)
     }
     is_int(run.count, 1, "only the first is claimed");
     ok(weft_id_cmp(&run.item[0].id, &row[FIRST].id) == 0, "the one that lives");
-    is_int(state_at(race->b, &row[SECOND].id), WEFT_STATE_CANCELLED, "the other is cancelled");
+    is_int(state_at(race->b, &row[SECOND].id), WEFT_STATE_CANCELLED, "the second is cancelled");
 }
 
 static void claim_it(struct race *race, const struct weft_claimed *lease)
@@ -348,7 +350,7 @@ static void claim_it(struct race *race, const struct weft_claimed *lease)
     (void)lease;
     struct weft_claimed item[ROWS];
     size_t count = take_work(race->b, "default", 2, item);
-    ok(count == ROWS, "another claims both in between");
+    ok(count == ROWS, "another engine claims both in between");
 }
 
 RACE(claim_commits_after_the_snapshot_of_a_claim)
@@ -361,7 +363,7 @@ RACE(claim_commits_after_the_snapshot_of_a_claim)
         return;
     }
     claim_meets(race, &run, &row[FIRST].id, claim_it, &row[SECOND]);
-    is_int(run.count, 0, "nothing is claimed twice");
+    is_int(run.count, 0, "the claim that stood gets nothing");
     struct weft_arena *arena = weft_arena_new();
     for (size_t i = 0; i < ROWS; i++)
         is_int(look_at(race->b, &row[i].id, arena).epoch, 1, "row %zu was given once", i);

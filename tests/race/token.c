@@ -105,5 +105,5 @@ RACE(a_token_rotated_twice_at_once)
     struct token_run rotation = meet(race, true, id);
     is_int(rotation.rc, WEFT_OK, "the second rotation succeeds too");
     is_int(count_secrets(race, id, &good), 2, "the token and its newest secret are left");
-    is_int(good, 1, "one of which is good");
+    is_int(good, 1, "one of the two secrets is valid");
 }

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Everything happens exactly once by effect, whoever dies: tests/replicas/chaos.py. Prints TAP.
+"""Every effect happens once, whichever process dies: tests/replicas/chaos.py. Prints TAP.
 
     WEFT_SEED=N     who is killed when, and what the workers do; else by chance, and printed
     WEFT_SOAK=1     two minutes and 300,000 executions instead of 20 s and 50,000
@@ -17,9 +17,9 @@ What is proven, by comparing the store with what each worker wrote down when it 
     none given up;
   - there is one outcome per execution and nothing lives any more;
   - the result stored is the effect of the lease that finished: its worker, its epoch, its payload;
-  - every complete that was acknowledged is the one stored, so nobody was told "done" whose effect
+  - every complete that was acknowledged is the one stored, so no worker got "done" whose effect
     is not there, and no execution was acknowledged to two;
-  - nobody whose effect is stored was told that it was refused;
+  - no worker whose effect is stored got a refusal;
   - no epoch of an execution was given out twice, over all workers;
   - every lease a worker was given is accounted for, to that worker, as an attempt that ended or as
     the outcome; and the attempts of an execution are exactly the epochs before the last;
@@ -253,7 +253,8 @@ def check_executions(tap, board, cluster, submitter, stored):
     wrong = [f"{an_id}: expected succeeded, is {state}" for an_id, state in now.items()
              if state != "succeeded"]
     tap.ok(not wrong, "every execution succeeded", few(wrong))
-    tap.equal((len(stored.outcome), living(cluster)), (COUNT, 0), "one outcome each, none lives")
+    tap.equal((len(stored.outcome), living(cluster)), (COUNT, 0),
+              "each execution has one outcome and none lives")
 
 
 def check_effects(tap, submitter, stored):
@@ -279,7 +280,7 @@ def check_told(tap, board, stored):
     wrong = [f"{an_id}: refused to {worker} at epoch {epoch} ({rest[0]}), yet stored"
              for worker, an_id, epoch, rest in refused if stored.outcome.get(an_id) ==
              (worker, epoch)]
-    tap.ok(not wrong, "nobody whose effect is stored was refused", few(wrong))
+    tap.ok(not wrong, "no call whose effect is stored was refused", few(wrong))
     reasons = {}
     for _, _, _, rest in refused:
         reasons[rest[0]] = reasons.get(rest[0], 0) + 1
@@ -337,7 +338,7 @@ def main():
                  f"{submitter.broken} submits were repeated; {living(cluster)} live")
         tap.ok(killed["worker"] >= SECONDS / 4 and killed["server"] >= SECONDS / 10,
                "workers and servers were killed all the time", killed)
-        tap.ok(not missing, "and came back", few(missing))
+        tap.ok(not missing, "every process that was killed came back", few(missing))
         finish(tap, board, cluster, submitter)
         stored = Stored(cluster)
         lapsed = int(cluster.sql(f"SELECT count(*) FROM chaos.attempt WHERE ended = {LOST}"))
@@ -350,7 +351,8 @@ def main():
         check_leases(tap, board, stored)
         whole, said = doctor(board.store, FINISH_S)
         tap.ok(whole, "the doctor finds every row whole", said)
-        tap.equal(cluster.sql("SELECT sum(deadlocks) FROM pg_stat_database"), "0", "no deadlock")
+        tap.equal(cluster.sql("SELECT sum(deadlocks) FROM pg_stat_database"), "0",
+                  "PostgreSQL counted no deadlock")
         tap.equal([place.server and place.server.stop() for place in board.replicas],
                   [0] * REPLICAS, "the servers stop by themselves")
     finally:

@@ -6,7 +6,7 @@ It claims many at once under short leases, holds them for a while with renewals 
 without, past the end of the lease), and then completes them; a few it fails, releases or delays.
 The result of an execution says by whom and under which epoch it was written: that is the effect.
 
-FOLDER/replicas names the servers; it is read anew whenever one does not answer. A call that may be
+FOLDER/replicas names the servers; it is read again whenever one does not answer. A call that may be
 repeated is repeated at another server until it is answered. Before it goes on, the worker appends
 to files of its own what it was told:
 

@@ -15,7 +15,7 @@ What is proven for every such pair:
   - a delay and a deadline are kept to the moment, neither early nor late; a deadline or a start a
     minute ahead is ahead, one a minute ago is past, also for a clock ten minutes off;
   - a lease that is not renewed is taken away when it ends: not early, not late; one that is renewed
-    stays, whoever is asked to renew it; a time limit of an attempt is kept;
+    stays, whichever server renews it; a time limit of an attempt is kept;
   - a wait lasts as long as asked.
 
 That the wrong clock is really seen is proven by the Date header of its answers. Early means by more

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the tests of many processes share: the harness of tests/http, workers that are processes of
+"""Shared by the tests of many processes: the harness of tests/http, workers that are processes of
 their own, and the clock of the store.
 
 Workers here are real processes, because what is tested is what becomes of their leases when they

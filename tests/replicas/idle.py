@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What scanners cost when there is nothing to do: tests/replicas/idle.py. Prints TAP and figures.
 
-A PostgreSQL of the test's own counts every statement that comes, whoever sends it. Three servers
+A PostgreSQL of the test's own counts every statement of every session. Three servers
 with all their scanners share a store, and nothing happens: no worker waits, no client asks.
 tests/http/waking.py has the same with workers that wait.
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""How soon the work of the dead goes on, and that nobody else's is taken: tests/replicas/latency.py
+"""How soon work of dead workers goes on, while others keep theirs: tests/replicas/latency.py
 (WEFT_TEST_STORE: sqlite or pg). Prints TAP and figures.
 
 What is proven, with workers and servers that are processes:
@@ -15,7 +15,7 @@ What is proven, with workers and servers that are processes:
   - restart: all servers are killed for longer than the leases last. From workers that renew within
     the grace of 10 s after the start, at once or after 8 s, nothing is taken, then and later. Of a
     worker that is dead too, the leases end when the grace does, not before; they do not count as
-    lost, because nobody could have renewed them;
+    lost, because no worker could have renewed them;
   - outage (PostgreSQL): the same when the database was away and the server was not;
   - company (PostgreSQL): with another server up the whole time there is no grace. Leases lapse as
     usual while one server is killed and started again; and a server that has started and heard of
@@ -103,7 +103,7 @@ def crash(points, told, asked):
     points.note("a crashed worker's execution ran elsewhere after "
                 + ", ".join(f"{seconds:.2f}" for seconds in took)
                 + f" s with a lease of {LEASE_S:.0f} s")
-    points.point(wrong, "what a crashed worker held runs elsewhere within lease time + 1 s")
+    points.point(wrong, "the execution of a crashed worker runs elsewhere within lease time + 1 s")
 
 
 def goodbye(points, told, asked):
@@ -126,7 +126,7 @@ def goodbye(points, told, asked):
                 f"(median), {took[-1] * 1000:.1f} ms (worst of {GOODBYES})")
     if took[GOODBYES * 3 // 4 - 1] > PROMPT_S or took[-1] > 1:
         wrong.append(f"expected within {PROMPT_S} s, seen {[round(t, 3) for t in took]}")
-    points.point(wrong, "what a worker held runs elsewhere within 100 ms of its goodbye")
+    points.point(wrong, "the execution of a worker runs elsewhere within 100 ms of its goodbye")
 
 
 # ---- Everything away for a while ----------------------------------------------------------------
@@ -209,14 +209,14 @@ def away(points, server, go, come):
     points.note(f"away for {began - gone:.1f} s; leases of the dead ended {at - began:.2f} s later")
     until(lambda: time.time() > began + GRACE_S + 3, BOUND_S)
     calls = Calls(server)
-    points.point(eager.check(calls), "nothing is taken from a worker that renews at once")
-    points.point(late.check(calls), "nothing is taken from one that renews after 8 s")
+    points.point(eager.check(calls), "a worker that renews at once keeps its leases")
+    points.point(late.check(calls), "a worker that renews after 8 s keeps its leases")
     points.point([] if items and at >= before + GRACE_S and at <= began + GRACE_S + 1 + SLACK_S else
                  [f"expected after {GRACE_S} s, seen {len(items)} after {at - began:.2f} s"],
                  "the leases of the dead end when the grace does")
     counted = [f"{item['id']}: {show(calls, item['id'])['lost']} lost leases are counted"
                for item in dead.items if show(calls, item["id"])["lost"]]
-    points.point(counted, "and are not counted as lost")
+    points.point(counted, "the leases of the dead are not counted as lost")
     for holder in (eager, late):
         holder.over.set()
         holder.join(BOUND_S)

@@ -104,47 +104,36 @@ def promoted(tap, pair, server):
     serves_again(tap, server, "promoted")
 
 
-def cancelled(tap, pair, server):
+def is_asked(pair):
+    """Whether the server's question for the outcome waits for the standby."""
+    return pair.primary.sql("SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
+                            " AND query LIKE '%pg_xact_status%'") == "1"
+
+
+def fed_later(tap, pair, server, name, function):
+    """The wait of COMMIT is ended by an SQL function; the standby gets the WAL after that."""
     warm(server)
     hanging = Hanging(pair, server)
-    pair.primary.sql(f"SELECT pg_cancel_backend({hanging.pid})")
-    asked = until(lambda: pair.primary.sql("SELECT count(*) FROM pg_stat_activity WHERE wait_event"
-                                           " = 'SyncRep' AND query LIKE '%pg_xact_status%'") == "1"
-                  or hanging.answer, 30)
+    pair.primary.sql(f"SELECT {function}({hanging.pid})")
+    asked = until(lambda: is_asked(pair) or hanging.answer, 30)
     tap.ok(asked and not hanging.answer,
-           "cancelled: nothing is acknowledged that the standby does not have", hanging.answer)
+           f"{name}: a commit that the standby does not have is not acknowledged", hanging.answer)
     hanging.feed()
-    status, _, answer = hanging.result()
-    tap.equal(status, 201, "cancelled: it is acknowledged when the standby has it")
+    status, _, _ = hanging.result()
+    tap.equal(status, 201, f"{name}: the commit is acknowledged when the standby has it")
 
 
 def cancelled_and_promoted(tap, pair, server):
     warm(server)
     hanging = Hanging(pair, server)
     pair.primary.sql(f"SELECT pg_cancel_backend({hanging.pid})")
-    until(lambda: hanging.answer or pair.primary.sql(
-        "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
-        " AND query LIKE '%pg_xact_status%'") == "1", 30)
+    until(lambda: hanging.answer or is_asked(pair), 30)
     pair.fail_over()
     pair.standby.kill()
     status, _, answer = hanging.result()
     tap.ok(is_unknown(status, answer), "cancelled, then promoted: the answer is outcome_unknown",
            (status, answer))
     serves_again(tap, server, "cancelled, then promoted")
-
-
-def ended(tap, pair, server):
-    warm(server)
-    hanging = Hanging(pair, server)
-    pair.primary.sql(f"SELECT pg_terminate_backend({hanging.pid})")
-    asked = until(lambda: pair.primary.sql("SELECT count(*) FROM pg_stat_activity WHERE wait_event"
-                                           " = 'SyncRep' AND query LIKE '%pg_xact_status%'") == "1"
-                  or hanging.answer, 30)
-    tap.ok(asked and not hanging.answer,
-           "ended: nothing is acknowledged that the standby does not have", hanging.answer)
-    hanging.feed()
-    status, _, answer = hanging.result()
-    tap.equal(status, 201, "ended: it is acknowledged when the standby has it")
 
 
 def behind(tap, pair, server):
@@ -172,7 +161,7 @@ def behind(tap, pair, server):
     made = calls.good("POST", "/v1/executions", spec)["id"]
     shown = calls.good("GET", f"/v1/executions/{made}")
     tap.equal((shown["kind"], shown["lane"], shown["tenant"]), ("new", "new", "new"),
-              "behind: names that the standby never had are made anew")
+              "behind: names that the standby never had are added again")
     claimed = calls.good("POST", "/v1/claims", {"worker": "w", "lanes": ["new"],
                                                 "wait_ms": 20000})["items"]
     tap.equal([item["id"] for item in claimed], [made], "behind: it is claimed by its lane")
@@ -190,8 +179,8 @@ def main():
     pair = Pair()
     try:
         server = serve(At(pair.url("promoted")), tap=tap)
-        cancelled(tap, pair, server)
-        ended(tap, pair, server)
+        fed_later(tap, pair, server, "cancelled", "pg_cancel_backend")
+        fed_later(tap, pair, server, "ended", "pg_terminate_backend")
         promoted(tap, pair, server)
         pair.attach()
         cancelled_and_promoted(tap, pair, server)

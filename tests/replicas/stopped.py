@@ -8,7 +8,7 @@ something ends its lease; what it would say is already in its pipe. When it is w
 says all of it, as a machine does that comes back from a pause: it renews, completes, fails, delays.
 On PostgreSQL it talks to one server and the others to a second one.
 
-What is proven, for each way to lose a lease (it ran out and nobody, or another, has it, or another
+What is proven, for each way to lose a lease (it ran out and no worker or another has it, or another
 has already finished; cancelled; past the deadline; timed out; revoked; said goodbye in its name):
 
   - the execution goes on without the sleeper, and what ended the lease is seen by a call, not
@@ -130,7 +130,7 @@ def cases(calls):
     def soon():
         return stamp(moment(calls.good("GET", "/v1/counts")["as_of"]) + 8)
     return [
-        Case("nobody has it yet", "lost", lapsed),
+        Case("no worker has it yet", "lost", lapsed),
         Case("another has it", "reclaimed", taken),
         Case("another finished it", "reclaimed", finished),
         Case("its deadline passed", "expired", expired, LONG_MS, deadline_at=soon),
@@ -138,7 +138,7 @@ def cases(calls):
              policy={"attempt_timeout_ms": 1000, "max_attempts": 3}),
         Case("it was cancelled", "cancelled", cancelled, LONG_MS),
         Case("it was revoked", "revoked", revoked, LONG_MS),
-        Case("somebody said goodbye", "released", goodbye, LONG_MS),
+        Case("another process said goodbye", "released", goodbye, LONG_MS),
     ]
 
 
@@ -166,7 +166,7 @@ def command_sleeps(tap, calls, servers):
     lane, folder = "command", tempfile.mkdtemp(prefix="weft-stopped.")
     mark, output = os.path.join(folder, "pid"), os.path.join(folder, "out")
     an_id, = submit(calls, lane)
-    # The command says that it runs, and goes on until somebody ends it.
+    # The command says that it runs, and goes on until it is killed.
     script = f"echo $$ >{mark}.new; mv {mark}.new {mark}; exec tail -f /dev/null"
     with open(output, "wb") as out:
         work = subprocess.Popen([BINARY, "work", "--server", servers[0].url, "--lane", lane,

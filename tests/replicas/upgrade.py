@@ -20,7 +20,7 @@ from release import TAG, build_release
 from serving import Server
 
 BOUND_S = 60
-FLOWS = 4  # the migration that brought them
+FLOWS = 4  # the migration that added flows
 
 
 def run_sql(store, text):
@@ -107,7 +107,7 @@ def upgrade(tap, release):
         check_kept(tap, new, load.ledger)
         check_kept(tap, new, beside.ledger)
         both = load.ledger.granted & beside.ledger.granted
-        tap.ok(not both, "no lease is given by both", list(both)[:5])
+        tap.ok(not both, "no lease is given by both servers", list(both)[:5])
         tap.equal(new.stop(), 0, "the server stops by itself")
         whole, said = doctor(store)
         tap.ok(whole, "every row is whole", said)
@@ -167,7 +167,7 @@ def too_old(tap):
                    f"{method} {path.replace(left, 'ID')} is 503, with what to do", answer)
         tap.equal(calls("GET", "/healthz")[0], 200, "the process is well all the same")
         lines = [line for line in server.lines if "too old for the store" in line]
-        tap.equal(len(lines), 1, "one line of the log says so")
+        tap.equal(len(lines), 1, "one log line says that the server is too old")
         said = until(lambda: [line for line in worker.said if "too old" in line], BOUND_S)
         tap.ok(said, "the worker says so too", worker.said[-3:])
         # The worker would claim this.
@@ -182,7 +182,7 @@ def too_old(tap):
         again = serve(store)
         state = Calls(again).good("GET", f"/v1/executions/{left}")
         tap.equal((state["state"], state["attempt"]), ("ready", 1),
-                  "neither has claimed anything meanwhile")
+                  "neither server has claimed anything meanwhile")
         again.stop()
         calls.close()
     finally:

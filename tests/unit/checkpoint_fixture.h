@@ -2,7 +2,7 @@
 #ifndef WEFT_TESTS_UNIT_CHECKPOINT_FIXTURE_H
 #define WEFT_TESTS_UNIT_CHECKPOINT_FIXTURE_H
 
-/* Rows that make a log long, and how long it is. */
+/* Writes large rows and measures the write-ahead log. */
 
 #include "store_fixture.h"
 

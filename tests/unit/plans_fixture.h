@@ -2,7 +2,7 @@
 #ifndef WEFT_TESTS_UNIT_PLANS_FIXTURE_H
 #define WEFT_TESTS_UNIT_PLANS_FIXTURE_H
 
-/* How PostgreSQL plans a statement, as the driver has it planned, and what is wrong with that. */
+/* The plan of a statement as the driver prepares it on PostgreSQL, and the faults of the plan. */
 
 #include "base/buf.h"
 #include "store/pg/pg.h"

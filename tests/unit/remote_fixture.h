@@ -2,7 +2,7 @@
 #ifndef WEFT_TESTS_UNIT_REMOTE_FIXTURE_H
 #define WEFT_TESTS_UNIT_REMOTE_FIXTURE_H
 
-/* A handle over a server that says what the test tells it to, one at a time. */
+/* A handle over a fake server that gives the answers of the test, one after the other. */
 
 #include "http_fixture.h"
 

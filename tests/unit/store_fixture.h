@@ -102,4 +102,15 @@ static inline void fixture_done(struct fixture *f)
     weft_arena_free(f->arena);
 }
 
+/* How many lines of a trace of PQtrace() have the word. */
+static inline int fixture_count_lines(FILE *trace, const char *word)
+{
+    char line[512];
+    int count = 0;
+    rewind(trace);
+    while (fgets(line, sizeof(line), trace))
+        count += strstr(line, word) != NULL;
+    return count;
+}
+
 #endif

@@ -19,13 +19,13 @@ static struct lease begin(struct api_fixture *f)
     const struct weft_claim wanted = {.worker = "w"};
     struct weft_claim_result result = {0};
     struct weft_err err;
-    is_int(ask_for(f, "POST", "/v1/executions", "{\"kind\":\"k\"}"), 201, "submit");
+    is_int(ask_for(f, "POST", "/v1/executions", "{\"kind\":\"k\"}"), 201, "submit one execution");
     if (!weft_engine_claim(f->server.engine, f->ns, &wanted, 1, arena, &result, &err) &&
         result.count == 1) {
         weft_id_print(&result.item[0].id, lease.id);
         lease.epoch = result.item[0].epoch;
     }
-    ok(lease.epoch > 0, "claimed");
+    ok(lease.epoch > 0, "the execution is claimed");
     weft_arena_free(arena);
     return lease;
 }
@@ -44,27 +44,33 @@ static int say(struct api_fixture *f, const char *what, const struct lease *leas
 static void test_leases(struct api_fixture *f)
 {
     struct lease lease = begin(f);
-    is_int(say(f, "renew", &lease, ",\"progress\":{\"percent\":40,\"note\":\"n\"}"), 200, "renew");
+    is_int(say(f, "renew", &lease, ",\"progress\":{\"percent\":40,\"note\":\"n\"}"), 200,
+           "the lease can be renewed");
     ok(has(f, lease.id) && has(f, "\"lease_expires_at\":\"2"), "the lease goes on");
-    is_int(say(f, "release", &lease, ",\"delay_ms\":1000"), 200, "release");
-    ok(has(f, "\"state\":\"delayed\"") && has(f, "\"run_at\":\"2"), "for a while");
+    is_int(say(f, "release", &lease, ",\"delay_ms\":1000"), 200, "the lease can be released");
+    ok(has(f, "\"state\":\"delayed\"") && has(f, "\"run_at\":\"2"),
+       "the released execution is delayed");
     is_int(f->ended, 0, "nothing ended");
     is_int(say(f, "complete", &lease, ""), 200, "complete what was given back");
-    ok(has(f, "\"code\":\"fenced\"") && has(f, "\"reason\":\"released\""), "is fenced, and why");
-    ok(has(f, lease.id), "which one");
+    ok(has(f, "\"code\":\"fenced\"") && has(f, "\"reason\":\"released\""),
+       "a complete after the release is fenced as released");
+    ok(has(f, lease.id), "the fenced answer has the id");
     is_int(f->ended, 0, "nothing ended");
 
     lease = begin(f);
-    is_int(say(f, "fail", &lease, ",\"class\":\"c\",\"message\":\"m\""), 200, "fail");
-    ok(has(f, "\"state\":\"delayed\"") || has(f, "\"state\":\"ready\""), "to be tried again");
-    is_int(f->ended, 0, "it is not over");
+    is_int(say(f, "fail", &lease, ",\"class\":\"c\",\"message\":\"m\""), 200,
+           "the lease can be failed");
+    ok(has(f, "\"state\":\"delayed\"") || has(f, "\"state\":\"ready\""),
+       "the failed execution is retried");
+    is_int(f->ended, 0, "no execution ended");
     lease = begin(f);
     is_int(say(f, "fail", &lease, ",\"retryable\":false"), 200, "fail for good");
-    ok(has(f, "\"state\":\"failed\"") && has(f, "\"run_at\":null"), "it is over");
-    is_int(f->ended, 1, "and that is told");
+    ok(has(f, "\"state\":\"failed\"") && has(f, "\"run_at\":null"),
+       "the execution failed for good");
+    is_int(f->ended, 1, "the waiters hear that it ended");
     lease = begin(f);
-    is_int(say(f, "delay", &lease, ",\"delay_ms\":5000"), 200, "delay");
-    ok(has(f, "\"state\":\"delayed\""), "later");
+    is_int(say(f, "delay", &lease, ",\"delay_ms\":5000"), 200, "the lease can be delayed");
+    ok(has(f, "\"state\":\"delayed\""), "the execution is delayed");
 }
 
 static void test_lease_items(struct api_fixture *f)
@@ -80,46 +86,48 @@ static void test_lease_items(struct api_fixture *f)
     is_int(count_of(f, "\"error\":"), 4, "four are refused");
     is_int(count_of(f, "\"state\":\"succeeded\""), 1, "one is done");
     is_int(count_of(f, "{\"id\":"), 5, "each has an id");
-    ok(has(f, "{\"items\":[{\"id\":null,"), "or null where there was none");
+    ok(has(f, "{\"items\":[{\"id\":null,"), "an item without an id has null");
     is_int(ask_for(f, "POST", "/v1/leases/delay", "{}"), 400, "items are required");
-    is_int(ask_for(f, "POST", "/v1/leases/renew", NULL), 400, "and so is a body");
+    is_int(ask_for(f, "POST", "/v1/leases/renew", NULL), 400, "a body is required");
 }
 
 static void test_lanes(struct api_fixture *f)
 {
-    is_int(ask_for(f, "GET", "/v1/lanes", NULL), 200, "lanes");
+    is_int(ask_for(f, "GET", "/v1/lanes", NULL), 200, "the lanes can be listed");
     ok(has(f, "\"lane\":\"default\"") && !has(f, "\"paused\":true"), "nothing is set");
     is_int(ask_for(f, "GET", "/v1/lanes/default", NULL), 200, "a lane that work uses");
     ok(has(f, "\"paused\":false") && has(f, "\"max_running\":0") && has(f, "\"weights\":{}"),
-       "has the defaults");
+       "a lane without settings has the defaults");
     is_int(ask_for(f, "GET", "/v1/lanes/any", NULL), 404, "a lane that nothing uses");
     is_int(ask_for(f, "PUT", "/v1/lanes/a%2Fb",
                    "{\"paused\":true,\"max_running\":3,\"weights\":{\"t\":2}}"),
            200, "put one with a slash");
     ok(has(f, "\"lane\":\"a/b\"") && has(f, "\"paused\":true"), "the answer is the lane");
     is_int(ask_for(f, "GET", "/v1/lanes/a%2fb", NULL), 200, "get it");
-    ok(has(f, "\"max_running\":3") && has(f, "\"weights\":{\"t\":2}"), "as it was put");
-    is_int(ask_for(f, "PUT", "/v1/lanes/a%2Fb", f->text.data), 200, "what was got can be put");
+    ok(has(f, "\"max_running\":3") && has(f, "\"weights\":{\"t\":2}"),
+       "the lane has the settings that were put");
+    is_int(ask_for(f, "PUT", "/v1/lanes/a%2Fb", f->text.data), 200, "the body of a get can be put");
     is_int(ask_for(f, "PUT", "/v1/lanes/other", "{\"lane\":\"a/b\"}"), 400, "elsewhere not");
     is_int(ask_for(f, "PUT", "/v1/lanes/a%2Fb", "{\"paused\":false}"), 200, "put less");
     ok(has(f, "\"max_running\":0") && has(f, "\"weights\":{}"), "replaces all");
     is_int(ask_for(f, "PUT", "/v1/lanes/c", "{\"max_running\":-1}"), 400, "a limit below zero");
     is_int(ask_for(f, "PUT", "/v1/lanes/c", "{\"weights\":{\"t\":0}}"), 400, "a weight of zero");
     is_int(ask_for(f, "PUT", "/v1/lanes/c%20d", "{}"), 400, "a name that is none");
-    is_int(ask_for(f, "GET", "/v1/lanes/c%20d", NULL), 400, "neither here");
-    is_int(ask_for(f, "PUT", "/v1/lanes/c", "{}"), 200, "c");
-    is_int(ask_for(f, "PUT", "/v1/lanes/d", "{}"), 200, "d");
+    is_int(ask_for(f, "GET", "/v1/lanes/c%20d", NULL), 400, "a get of a bad lane name is refused");
+    is_int(ask_for(f, "PUT", "/v1/lanes/c", "{}"), 200, "lane c is put");
+    is_int(ask_for(f, "PUT", "/v1/lanes/d", "{}"), 200, "lane d is put");
     is_int(ask_for(f, "GET", "/v1/lanes?limit=2", NULL), 200, "the first two");
-    is_int(count_of(f, "\"lane\":"), 2, "are two");
+    is_int(count_of(f, "\"lane\":"), 2, "the first page has two lanes");
     char path[300];
     (void)snprintf(path, sizeof(path), "/v1/lanes?limit=2&%s", next_page(f));
-    is_int(ask_for(f, "GET", path, NULL), 200, "the rest");
-    ok(has(f, "\"lane\":\"d\"") && has(f, "\"next\":null"), "is the last");
+    is_int(ask_for(f, "GET", path, NULL), 200, "the second page can be read");
+    ok(has(f, "\"lane\":\"d\"") && has(f, "\"next\":null"), "the second page is the last");
     is_int(ask_for(f, "GET", "/v1/lanes?after=%20", NULL), 400, "a bad cursor");
     f->ns = "other";
     is_int(ask_for(f, "GET", path, NULL), 400, "the cursor of another namespace");
-    is_int(ask_for(f, "GET", "/v1/lanes", NULL), 200, "another namespace");
-    is_str(f->text.data, "{\"items\":[],\"next\":null}", "has lanes of its own");
+    is_int(ask_for(f, "GET", "/v1/lanes", NULL), 200,
+           "the lanes of another namespace can be listed");
+    is_str(f->text.data, "{\"items\":[],\"next\":null}", "another namespace has no lanes");
     f->ns = "default";
 }
 
@@ -133,19 +141,23 @@ static void test_workers(struct api_fixture *f)
     struct weft_err err = {0};
     begin(f);
     ok(!weft_engine_workers_put(f->server.engine, seen, 2, &err), "two are heard of");
-    is_int(ask_for(f, "GET", "/v1/workers?limit=1", NULL), 200, "workers");
+    is_int(ask_for(f, "GET", "/v1/workers?limit=1", NULL), 200,
+           "the first page of workers can be read");
     char path[300];
     (void)snprintf(path, sizeof(path), "/v1/workers?%s", next_page(f));
     is_int(ask_for(f, "GET", path, NULL), 200, "the second page");
-    is_int(count_of(f, "\"leases\":"), 1, "has one of them");
-    ok(has(f, "\"leases\":1") && has(f, "\"lanes\":[\"default\"]"), "with its leases and lanes");
-    is_int(ask_for(f, "POST", "/v1/workers/w/goodbye", NULL), 200, "goodbye");
+    is_int(count_of(f, "\"leases\":"), 1, "the second page has one worker");
+    ok(has(f, "\"leases\":1") && has(f, "\"lanes\":[\"default\"]"),
+       "the worker has its leases and lanes");
+    is_int(ask_for(f, "POST", "/v1/workers/w/goodbye", NULL), 200, "a goodbye is accepted");
     is_str(f->text.data, "{\"released\":1}", "says how many leases were released");
-    is_int(ask_for(f, "GET", "/v1/workers", NULL), 200, "workers");
+    is_int(ask_for(f, "GET", "/v1/workers", NULL), 200, "the workers can be listed");
     is_int(count_of(f, "\"leases\":"), 1, "one is gone");
-    is_str(f->forgotten, "w", "and is not heard of any more");
-    is_int(ask_for(f, "POST", "/v1/workers/w/goodbye", "{\"x\":1}"), 400, "it takes no fields");
-    is_int(ask_for(f, "POST", "/v1/workers/a%20b/goodbye", NULL), 400, "nor any name");
+    is_str(f->forgotten, "w", "the server forgets the worker");
+    is_int(ask_for(f, "POST", "/v1/workers/w/goodbye", "{\"x\":1}"), 400,
+           "a goodbye with fields is refused");
+    is_int(ask_for(f, "POST", "/v1/workers/a%20b/goodbye", NULL), 400,
+           "a worker name with a space is refused");
 }
 
 /* Counts are those of a second ago at most, or of longer ago on a slow machine. */
@@ -163,22 +175,24 @@ static void test_counts(struct api_fixture *f)
 {
     char before[64], after[64];
     is_int(ask_for(f, "POST", "/v1/executions", "{\"kind\":\"k\",\"lane\":\"counted\"}"), 201,
-           "one");
+           "one execution is submitted");
     ok(comes_to_have(f, "/v1/counts?lane=counted", "\"lane\":\"counted\",\"ready\":1"),
        "counts of a lane");
     member(f, "as_of", before);
     is_int(ask_for(f, "POST", "/v1/executions", "{\"kind\":\"k\",\"lane\":\"counted\"}"), 201,
-           "one more");
-    is_int(ask_for(f, "GET", "/v1/counts?lane=counted", NULL), 200, "at once again");
+           "one more execution is submitted");
+    is_int(ask_for(f, "GET", "/v1/counts?lane=counted", NULL), 200,
+           "the counts are read again at once");
     member(f, "as_of", after);
-    /* A second may have passed on a slow machine: then they were computed anew. */
+    /* A second may have passed on a slow machine: then they were computed again. */
     ok(strcmp(before, after) != 0 || has(f, "\"ready\":1"), "the same count has the same moment");
-    ok(*before && *after && has(f, "\"age_ms\":"), "and a moment they have, and an age");
+    ok(*before && *after && has(f, "\"age_ms\":"), "counts have a moment and an age");
     ok(comes_to_have(f, "/v1/counts", "\"lane\":\"counted\",\"ready\":2"), "all lanes");
     is_int(ask_for(f, "GET", "/v1/counts?lane=%20", NULL), 400, "a bad lane");
     f->ns = "other";
-    is_int(ask_for(f, "GET", "/v1/counts", NULL), 200, "another namespace");
-    ok(has(f, "\"items\":[]"), "has counts of its own");
+    is_int(ask_for(f, "GET", "/v1/counts", NULL), 200,
+           "the counts of another namespace can be read");
+    ok(has(f, "\"items\":[]"), "another namespace has no counts");
     f->ns = "default";
     size_t wrong = 0;
     for (int i = 0; i < 600; i++) { /* more than the cache holds */
@@ -222,12 +236,12 @@ static void test_counts_shared(struct api_fixture *f)
 
 static void test_outside(struct api_fixture *f)
 {
-    is_int(ask_for(f, "GET", "/healthz", NULL), 200, "health");
-    is_str(f->text.data, "{\"status\":\"ok\"}", "is ok");
-    is_int(ask_for(f, "GET", "/readyz", NULL), 200, "ready");
-    is_str(f->text.data, "{\"status\":\"ok\"}", "as well");
-    is_int(ask_for(f, "GET", "/metrics", NULL), 200, "metrics");
-    is_str(f->type, "text/plain; version=0.0.4; charset=utf-8", "are text");
+    is_int(ask_for(f, "GET", "/healthz", NULL), 200, "/healthz is answered 200");
+    is_str(f->text.data, "{\"status\":\"ok\"}", "health is ok");
+    is_int(ask_for(f, "GET", "/readyz", NULL), 200, "/readyz is answered 200");
+    is_str(f->text.data, "{\"status\":\"ok\"}", "ready is ok");
+    is_int(ask_for(f, "GET", "/metrics", NULL), 200, "/metrics is answered 200");
+    is_str(f->type, "text/plain; version=0.0.4; charset=utf-8", "metrics have their content type");
     static const char *const lines[] = {
         "\nweft_http_connections 0\n",
         "\nprocess_open_fds ",
@@ -243,8 +257,8 @@ static void test_outside(struct api_fixture *f)
     };
     for (size_t i = 0; i < WEFT_LEN(lines); i++)
         ok(has(f, lines[i]), "metrics have line %zu", i);
-    is_int(ask_for(f, "GET", "/openapi.json", NULL), 200, "the document");
-    ok(has(f, "\"openapi\":\"3.1.0\""), "is one of OpenAPI");
+    is_int(ask_for(f, "GET", "/openapi.json", NULL), 200, "/openapi.json is answered 200");
+    ok(has(f, "\"openapi\":\"3.1.0\""), "the document is OpenAPI 3.1.0");
 }
 
 /* The gauge as the metrics tell it. */
@@ -272,7 +286,7 @@ static void test_metrics_flood(struct api_fixture *f)
        "%d requests in a row: metrics are written %d times, %d allowed", ASKED, different, most);
     while (last != ASKED && weft_boot_us() - began_us < 60 * WEFT_SECOND)
         last = told_connections(f);
-    is_int(last, ASKED, "and are as they are now a moment later");
+    is_int(last, ASKED, "a moment later the metrics give the current number");
     weft_metric_set(metrics, WEFT_METRIC_HTTP_CONNECTIONS, 0, 0);
 }
 

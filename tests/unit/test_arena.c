@@ -79,7 +79,7 @@ static void test_reset(void)
     size_t dirty = 0;
     for (size_t i = 0; i < 1900000; i++)
         dirty += again[i] != 0;
-    is_int(dirty, 0, "and zeroed again");
+    is_int(dirty, 0, "memory that is given again is zeroed");
     free(squatter);
     weft_arena_free(arena);
 }

@@ -73,13 +73,13 @@ static void test_loads_overlap(struct weft_arena *arena)
     task_start(&slow);
     ok(stop_reached(&stop), "a load has read the token");
     is_int(weft_engine_token_revoke(engine, NULL, token.id, arena, &before, &err), WEFT_OK,
-           "which is then revoked");
+           "the token is revoked during the load");
     run_load(&newer);
     ok(newer.rc == WEFT_OK && weft_auth_count(auth) == 0, "a later load shows that");
     stop_release(&stop);
     task_join(&slow);
     is_int(older.rc, WEFT_OK, "the first one comes back");
-    is_int(weft_auth_count(auth), 0, "and brings no revoked token back");
+    is_int(weft_auth_count(auth), 0, "a slow reload brings no revoked token back");
     is_int(ask_with(auth, &token, 1, &request), WEFT_UNAUTHORIZED, "the token is refused");
     weft_auth_free(auth);
 }
@@ -103,24 +103,24 @@ static void test_last_use(struct weft_arena *arena)
     struct weft_request request;
     is_int(weft_auth_load(auth, engine, &err), WEFT_OK, "two tokens are loaded");
     is_int(ask_with(auth, &reader, 1000, &request), WEFT_OK, "one is used");
-    is_int(request.token, reader.id, "and named in the request");
+    is_int(request.token, reader.id, "the request has the id of its token");
     is_int(ask_with(auth, &worker, 1001, &request), WEFT_FORBIDDEN, "the other lacks the scope");
     is_int(written_of(arena, reader.id), 0, "a request writes nothing");
     struct weft_tokens shown = list_tokens(arena);
     struct weft_token *item = weft_new_array(arena, struct weft_token, shown.count);
     memcpy(item, shown.item, shown.count * sizeof(*item));
     weft_auth_show_uses(auth, item, shown.count);
-    is_int(item[0].last_used_us, 1000, "but this server knows");
+    is_int(item[0].last_used_us, 1000, "the last use known to this server is shown");
 
     is_int(weft_auth_write_uses(auth, engine, false, &err), WEFT_OK, "upkeep writes");
-    is_int(written_of(arena, reader.id), 1000, "the use");
-    is_int(written_of(arena, worker.id), 1001, "also of a token that may not do what it wants");
-    is_int(ask_with(auth, &reader, 2000, &request), WEFT_OK, "it is used again");
-    is_int(weft_auth_load(auth, engine, &err), WEFT_OK, "the tokens are read anew");
+    is_int(written_of(arena, reader.id), 1000, "the use of the reader is written");
+    is_int(written_of(arena, worker.id), 1001, "the use by a token without the scope is written");
+    is_int(ask_with(auth, &reader, 2000, &request), WEFT_OK, "the token is used again");
+    is_int(weft_auth_load(auth, engine, &err), WEFT_OK, "the tokens are read again");
     is_int(weft_auth_write_uses(auth, engine, false, &err), WEFT_OK, "upkeep comes by");
     is_int(written_of(arena, reader.id), 1000, "within a minute it is not written again");
     is_int(weft_auth_write_uses(auth, engine, true, &err), WEFT_OK, "when the server stops");
-    is_int(written_of(arena, reader.id), 2000, "it is");
+    is_int(written_of(arena, reader.id), 2000, "a stopping server writes the last use");
     weft_auth_free(auth);
 }
 

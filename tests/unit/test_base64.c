@@ -31,7 +31,7 @@ static void test_vectors(void)
         is_str(text, row[i].text, "encoded as '%s'", row[i].text);
         is_int(weft_base64url(row[i].data, row[i].size, text), strlen(row[i].url),
                "'%s' has its length", row[i].url);
-        is_str(text, row[i].url, "for URLs as '%s'", row[i].url);
+        is_str(text, row[i].url, "the form for URLs is '%s'", row[i].url);
         ok(weft_base64_decode(row[i].text, strlen(row[i].text), data, &size) &&
                size == row[i].size && memcmp(data, row[i].data, size) == 0,
            "'%s' decodes to the same", row[i].text);

@@ -65,7 +65,7 @@ static void test_empty(void)
     bool skip[3] = {true, true, true};
     struct item item[3] = {{.id = id_of(1)}, {.id = id_of(1)}, {.id = id_of(2)}};
     is_int(split(NULL, 0, NULL).count, 0, "nothing is no chunk");
-    is_int(split(item, 3, skip).count, 0, "neither is all skipped");
+    is_int(split(item, 3, skip).count, 0, "items that are all skipped make no chunk");
 }
 
 static void test_repeats(void)
@@ -81,12 +81,12 @@ static void test_repeats(void)
     for (size_t c = 0; c < chunks.count; c++)
         for (size_t k = 0; k < chunks.chunk[c].count; k++, at++)
             is_int(chunks.chunk[c].item[k], wanted[at], "place %zu", at);
-    is_int(at, WEFT_LEN(wanted), "and that is all");
+    is_int(at, WEFT_LEN(wanted), "the chunks hold no other items");
     /* The second of three is skipped: the third moves up a round. */
     bool skip[WEFT_LEN(number)] = {[2] = true};
     chunks = split(item, WEFT_LEN(number), skip);
-    is_int(chunks.count, 2, "what is skipped makes no round");
-    is_int(chunks.chunk[1].item[1], 4, "its repeat takes its place");
+    is_int(chunks.count, 2, "a skipped item makes no round");
+    is_int(chunks.chunk[1].item[1], 4, "the repeat of a skipped item takes its place");
 }
 
 static void test_bound(void)

@@ -15,11 +15,11 @@ static void test_appending(void)
     weft_buf_add_char(&buf, 'g');
     weft_buf_printf(&buf, "%d%s", 42, "!");
     ok(buf.size == 11 && memcmp(buf.data, "ab\0cdefg42!", 12) == 0, "bytes add up, NUL at the end");
-    ok(!buf.full, "and there is room left");
+    ok(!buf.full, "the buffer is not full");
     weft_buf_clear(&buf);
-    ok(buf.size == 0 && buf.data[0] == '\0', "cleared");
+    ok(buf.size == 0 && buf.data[0] == '\0', "a cleared buffer is empty");
     weft_buf_done(&buf);
-    ok(!buf.data, "done");
+    ok(!buf.data, "an ended buffer has no memory");
     weft_buf_done(&buf);
     weft_buf_done(&(struct weft_buf){0});
 }
@@ -80,12 +80,12 @@ static void test_full_sticks(void)
     weft_buf_add_text(&buf, "too long");
     weft_buf_add_char(&buf, 'd');
     weft_buf_printf(&buf, "e");
-    is_str(buf.data, "abc", "what would fit is not added after what did not");
+    is_str(buf.data, "abc", "a full buffer takes nothing more, even if it would fit");
     ok(buf.full, "full sticks");
     weft_buf_clear(&buf);
     weft_buf_add_text(&buf, "abcd");
     is_str(buf.data, "abcd", "clearing makes it usable again");
-    ok(!buf.full, "and not full");
+    ok(!buf.full, "a cleared buffer is not full");
     weft_buf_done(&buf);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Capability sets: canonical text, and who may take what. */
+/* Capability sets: canonical text, and which set serves which. */
 
 #include "base/arena.h"
 #include "base/limits.h"
@@ -22,7 +22,7 @@ static void test_text(void)
 {
     is_str(text_of(NULL, 0), "", "the empty set is the empty text");
     const char *const one[] = {"gpu"};
-    is_str(text_of(one, 1), "gpu", "one token");
+    is_str(text_of(one, 1), "gpu", "a set of one token is its text");
     const char *const mixed[] = {"gpu", "arm64", "gpu", "Zone=eu", "arm64", "gpu+"};
     is_str(text_of(mixed, WEFT_LEN(mixed)), "Zone=eu,arm64,gpu,gpu+", "sorted, without repeats");
     const char *const same[] = {"a", "a", "a"};
@@ -38,7 +38,7 @@ static void test_bad(void)
         const char *const token[] = {"good", bad[i]};
         is_int(weft_capset_text(token, 2, arena, &text, &err), WEFT_INVALID_VALUE,
                "bad token %zu is refused", i);
-        is_str(err.field, "capabilities", "by its field");
+        is_str(err.field, "capabilities", "the error names the field capabilities");
     }
     const char *many[WEFT_CAPABILITIES_MAX + 1];
     for (size_t i = 0; i < WEFT_LEN(many); i++)
@@ -52,7 +52,7 @@ static void test_bad(void)
     is_int(weft_capset_text(one, 1, arena, &text, &err), WEFT_TOO_LARGE,
            "2,048 bytes are too many");
     is_str(text, "kept", "nothing is given back on failure");
-    is_int(weft_capset_text(one, 0, arena, &text, &err), WEFT_OK, "none of them is fine");
+    is_int(weft_capset_text(one, 0, arena, &text, &err), WEFT_OK, "an empty set is accepted");
     large[sizeof(large) - 2] = '\0';
     is_int(weft_capset_text(one, 1, arena, &text, &err), WEFT_OK, "2,047 and the end are fine");
     is_int(weft_capset_text(many, WEFT_CAPABILITIES_MAX, arena, &text, &err), WEFT_OK,
@@ -87,7 +87,8 @@ static void test_fits(void)
         const char *const *token = weft_capset_split(row[i].offered, arena, &count);
         is_int(weft_capset_fits(row[i].needed, row[i].offered), row[i].want, "'%s' %s by '%s'",
                row[i].needed, row[i].want ? "is served" : "is not served", row[i].offered);
-        is_int(weft_capset_offered(row[i].needed, token, count), row[i].want, "and as a list");
+        is_int(weft_capset_offered(row[i].needed, token, count), row[i].want,
+               "the list form gives the same answer");
     }
 }
 
@@ -120,13 +121,13 @@ static void test_split(void)
     (void)weft_capset_split("", arena, &count);
     is_int(count, 0, "the empty text has no tokens");
     const char *const *token = weft_capset_split("gpu", arena, &count);
-    is_int(count, 1, "one");
-    is_str(token[0], "gpu", "as it was");
+    is_int(count, 1, "the text has one token");
+    is_str(token[0], "gpu", "the only token is kept");
     token = weft_capset_split("a,bc,d", arena, &count);
-    is_int(count, 3, "three");
+    is_int(count, 3, "the text has three tokens");
     ok(strcmp(token[0], "a") == 0 && strcmp(token[1], "bc") == 0 && strcmp(token[2], "d") == 0,
        "in their order");
-    is_str(text_of(token, count), "a,bc,d", "and back");
+    is_str(text_of(token, count), "a,bc,d", "the split tokens print as the same text");
 }
 
 /* A search in the tokens of an offer says the same as a walk along both texts. */
@@ -152,7 +153,8 @@ static void test_within(void)
     }
     is_int(wrong, 0, "within: as fits");
     is_int(lost, 0, "a quick look leaves out nothing that fits");
-    is_int(left_out, unfit, "and these sets, of one or two tokens, as soon as they do not");
+    is_int(left_out, unfit,
+           "the quick look leaves out every set of one or two tokens that does not fit");
 }
 
 int main(void)

@@ -132,7 +132,7 @@ int main(void)
         if (count == 0)
             pause_a_moment(&stage);
     }
-    is_int(done, FLOWS * LENGTH, "every member runs, and nobody asked for a cascade");
+    is_int(done, FLOWS * LENGTH, "every member runs without a call of the cascade");
 
     submit(&stage);
     weft_flow_work_stop(stage.server.cascades);
@@ -144,8 +144,10 @@ int main(void)
     struct weft_err err = {0};
     for (size_t i = 0; i < FLOWS; i++)
         flow[i] = stage.flow[i].id;
-    is_int(weft_engine_cascade(stage.server.engine, flow, FLOWS, &err), WEFT_OK, "but nothing");
-    is_int(state_of(&stage, &stage.node[FLOWS - 1][1]), WEFT_STATE_READY, "is lost");
+    is_int(weft_engine_cascade(stage.server.engine, flow, FLOWS, &err), WEFT_OK,
+           "a cascade of all flows finds nothing to do");
+    is_int(state_of(&stage, &stage.node[FLOWS - 1][1]), WEFT_STATE_READY,
+           "no cascade of a stopped server is lost");
     ok(weft_engine_check(stage.server.engine, &err) == WEFT_OK, "the invariants hold");
     close_stage(&stage);
     return tap_done();

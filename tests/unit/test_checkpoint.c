@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The write-ahead log of a SQLite store: it stays short while much is written, whoever reads or
+ * The write-ahead log of a SQLite store: it stays short while much is written, whatever reads or
  * writes beside it, and whatever goes wrong with a checkpoint.
  */
 
@@ -18,7 +18,7 @@
 #include <sys/wait.h>
 
 enum {
-    LOG_MOST = 68, /* MiB: past 64 commits see to it that it starts over, if nobody reads */
+    LOG_MOST = 68, /* MiB: past 64 commits see to it that it starts over, if no reader is open */
     PATIENCE_S = 55,
 };
 
@@ -71,7 +71,7 @@ static void test_reader(void)
     int64_t grown = longest_log(&f, conn, 11, 200);
     ok(grown >= 45, "while it stays, the log grows: %d MiB", (int)grown);
     ok(f.driver->run(reader, &call, 1, f.arena, &rows, &f.err) == WEFT_OK && rows.count == 10,
-       "and it reads what it read");
+       "the reader still sees its snapshot");
     f.driver->rollback(reader);
     int64_t after = longest_log(&f, conn, 211, 200);
     ok(after <= LOG_MOST, "when it has gone, the log starts over: %d MiB", (int)after);
@@ -149,7 +149,7 @@ static void test_killed(void)
     (void)close(told);
     struct weft_conn *conn = fixture_open(&f);
     int64_t rows = fixture_rows(&f, conn, WEFT_STMT_MIGRATION_LIST);
-    ok(rows == count || rows == count + 1, "of %d rows told %d are there", count, (int)rows);
+    ok(rows == count || rows == count + 1, "of %d confirmed rows %d are there", count, (int)rows);
     int64_t most = longest_log(&f, conn, rows + 1, 60);
     ok(most <= LOG_MOST, "the next one keeps the log at %d MiB", (int)most);
     fixture_check(&f, conn, rows + 60);
@@ -172,13 +172,13 @@ static void test_failing_checkpoint(void)
     ok(getrlimit(RLIMIT_FSIZE, &before) == 0 && size >= 25 * MIB, "a file of %d MiB",
        (int)(size / MIB));
     small = (struct rlimit){.rlim_cur = (rlim_t)size, .rlim_max = before.rlim_max};
-    ok(setrlimit(RLIMIT_FSIZE, &small) == 0, "that may not grow");
+    ok(setrlimit(RLIMIT_FSIZE, &small) == 0, "the file may not grow");
     is_int(fixture_add_many(&f, conn, 101, 60), 60, "commits go on: %s", f.err.text);
-    is_int(fixture_size(&f, ""), size, "and stay in the log");
-    ok(setrlimit(RLIMIT_FSIZE, &before) == 0, "now it may");
+    is_int(fixture_size(&f, ""), size, "the rows stay in the log");
+    ok(setrlimit(RLIMIT_FSIZE, &before) == 0, "the file may grow again");
     int64_t most = longest_log(&f, conn, 161, 200);
-    ok(fixture_size(&f, "") > size && most <= LOG_MOST,
-       "and the log goes into the file by itself: %d MiB", (int)most);
+    ok(fixture_size(&f, "") > size && most <= LOG_MOST, "the log is copied into the file: %d MiB",
+       (int)most);
     fixture_check(&f, conn, 360);
     fixture_done(&f);
 }
@@ -204,11 +204,13 @@ static void test_full_disk(void)
     struct weft_conn *conn = fixture_open_new(&f);
     int rows = fixture_add_many(&f, conn, 1, 1000);
     ok(rows > 40 && rows < 160, "a disk of 40 MiB takes %d rows", rows);
-    is_int(f.err.rc, WEFT_STORAGE_FULL, "then it is full: %s", f.err.text);
-    ok(fixture_add(&f, conn, rows + 1) == WEFT_STORAGE_FULL && !conn->broken, "and stays so");
-    is_int(fixture_rows(&f, conn, WEFT_STMT_MIGRATION_LIST), rows, "what was confirmed is there");
+    is_int(f.err.rc, WEFT_STORAGE_FULL, "the disk is full: %s", f.err.text);
+    ok(fixture_add(&f, conn, rows + 1) == WEFT_STORAGE_FULL && !conn->broken,
+       "a second commit on a full disk fails the same way");
+    is_int(fixture_rows(&f, conn, WEFT_STMT_MIGRATION_LIST), rows, "every confirmed row is there");
     ok(mount("weft", folder, "tmpfs", MS_REMOUNT, "size=400m") == 0, "a larger disk");
-    ok(longest_log(&f, conn, rows + 1, 400) <= LOG_MOST, "it goes on by itself");
+    ok(longest_log(&f, conn, rows + 1, 400) <= LOG_MOST,
+       "the log is short again on the larger disk");
     fixture_check(&f, conn, rows + 400);
     fixture_done(&f);
     ok(umount(folder) == 0 && rmdir(folder) == 0, "no disk");
@@ -279,7 +281,7 @@ static int64_t rows_after_reset(bool guarded)
     int64_t rows = fixture_rows(&f, first, WEFT_STMT_MIGRATION_LIST);
     if (guarded) {
         is_int(checkpoint(second), SQLITE_OK, "the new log is copied");
-        is_int(fixture_rows(&f, first, WEFT_STMT_MIGRATION_LIST), rows, "and nothing is lost");
+        is_int(fixture_rows(&f, first, WEFT_STMT_MIGRATION_LIST), rows, "no row is lost");
     }
     weft_conn_close(second);
     weft_conn_close(first);
@@ -292,7 +294,7 @@ static void test_reset(void)
 {
     printf("# SQLite %s by itself: %d of 3 rows are read (-1: the file is broken)\n",
            sqlite3_libversion(), (int)rows_after_reset(false));
-    is_int(rows_after_reset(true), 3, "with weft's lock every row is read");
+    is_int(rows_after_reset(true), 3, "every row is read when checkpoints take the lock");
 }
 
 /* A commit beside a checkpoint that has frames to copy: the log cannot start over. */

@@ -44,7 +44,8 @@ static struct weft_id submit(struct weft *weft, const struct weft_spec *spec)
 static void test_open(void)
 {
     struct weft *weft = NULL;
-    ok(weft_open(NULL, NULL, &weft, &err) == WEFT_INVALID_VALUE, "no URL");
+    ok(weft_open(NULL, NULL, &weft, &err) == WEFT_INVALID_VALUE,
+       "a handle without a URL is refused");
     ok(weft_open(url, NULL, NULL, &err) == WEFT_INVALID_VALUE, "nowhere to put the handle");
     ok(weft_open("nonsense:", NULL, &weft, &err) != WEFT_OK, "no such scheme: %s", err.text);
     ok(weft_open("sqlite:/no/such/folder/x.db", NULL, &weft, &err) != WEFT_OK, "no such folder: %s",
@@ -54,7 +55,7 @@ static void test_open(void)
     is_str(err.field, "namespace", "the field is named");
     ok(weft_open(url, &(struct weft_options){.connections = 5000}, &weft, NULL) ==
            WEFT_INVALID_VALUE,
-       "too many connections, and nobody wants the story");
+       "too many connections are refused, without a place for the error");
     ok(weft_open(url, &(struct weft_options){.no_migrate = true}, &weft, &err) == WEFT_SCHEMA,
        "a new store is refused when it may not be migrated");
     ok(weft == NULL, "nothing was given back");
@@ -166,8 +167,8 @@ static void test_null_inside(struct weft *weft)
         {.kind = NULL}, {.kind = "ok"}, {.kind = "k", .payload_size = 3}};
     struct weft_submitted each[3] = {0};
     is_int(weft_submit(weft, bad, 3, each, &err), WEFT_OK, "bad values are the items' own");
-    is_int(each[0].err.rc, WEFT_INVALID_VALUE, "no kind");
-    is_int(each[1].err.rc, WEFT_OK, "its neighbour is accepted");
+    is_int(each[0].err.rc, WEFT_INVALID_VALUE, "an item without a kind is refused");
+    is_int(each[1].err.rc, WEFT_OK, "the other item of the call is accepted");
     is_int(each[2].err.rc, WEFT_INVALID_VALUE, "a payload of NULL with a size");
 }
 
@@ -187,24 +188,34 @@ static void test_counts_of_items(struct weft *weft)
 
     static const struct weft_spec spec = {.kind = "k"};
     struct weft_submitted submitted;
-    is_int(weft_submit(weft, &spec, 100001, &submitted, &err), WEFT_TOO_LARGE, "too many: %s",
-           err.text);
+    is_int(weft_submit(weft, &spec, 100001, &submitted, &err), WEFT_TOO_LARGE,
+           "100,001 items are refused: %s", err.text);
 
-    weft_claims_free(&(struct weft_claims){0});
-    weft_page_free(&(struct weft_page){0});
-    weft_attempts_free(&(struct weft_attempts){0});
-    weft_bytes_free(&(struct weft_bytes){0});
-    weft_counts_free(&(struct weft_counts){0});
-    weft_lanes_free(&(struct weft_lanes){0});
+    struct weft_attempts attempts = {0};
+    struct weft_bytes bytes = {0};
+    struct weft_counts counts = {0};
+    struct weft_lanes lanes = {0};
+    struct weft_workers workers = {0};
+    claims = (struct weft_claims){.count = 1}; /* without an arena: there is nothing to free */
+    page = (struct weft_page){.count = 1};
+    attempts.count = bytes.size = counts.count = lanes.count = workers.count = 1;
+    weft_claims_free(&claims);
+    weft_page_free(&page);
+    weft_attempts_free(&attempts);
+    weft_bytes_free(&bytes);
+    weft_counts_free(&counts);
+    weft_lanes_free(&lanes);
+    weft_workers_free(&workers);
+    is_int(claims.count + page.count + attempts.count + bytes.size + counts.count + lanes.count +
+               workers.count,
+           0, "freeing a result without an arena clears it");
     weft_claims_free(NULL);
     weft_page_free(NULL);
     weft_attempts_free(NULL);
     weft_bytes_free(NULL);
     weft_counts_free(NULL);
     weft_lanes_free(NULL);
-    weft_workers_free(&(struct weft_workers){0});
     weft_workers_free(NULL);
-    ok(true, "empty results may be freed");
 }
 
 /* Once around: submit, claim, renew, complete, and every read. */
@@ -223,8 +234,8 @@ static void test_round(struct weft *weft)
     struct weft_claims claims = {0};
     ok(weft_claim(weft, &claim, 1, &claims, &err) == WEFT_OK && claims.count == 1, "claimed");
     const struct weft_claimed *got = &claims.item[0];
-    ok(got->payload_size == 3 && memcmp(got->payload, "[1]", 3) == 0, "with its payload");
-    is_str(got->tags[0].value, "red", "and its tag");
+    ok(got->payload_size == 3 && memcmp(got->payload, "[1]", 3) == 0, "the claim has the payload");
+    is_str(got->tags[0].value, "red", "the claim has the tag");
 
     struct weft_lease_answer answer = {0};
     const struct weft_renew renew = {
@@ -232,8 +243,8 @@ static void test_round(struct weft *weft)
     ok(weft_renew(weft, &renew, 1, &answer, &err) == WEFT_OK && !answer.err.rc, "renewed");
     struct weft_page page = {0};
     ok(weft_describe(weft, &id, 1, &page, &err) == WEFT_OK && page.count == 1, "described");
-    is_int(page.item[0].state, WEFT_STATE_RUNNING, "it is running");
-    is_int(page.item[0].percent, 40, "with progress");
+    is_int(page.item[0].state, WEFT_STATE_RUNNING, "the described state is running");
+    is_int(page.item[0].percent, 40, "the description has the progress");
     weft_page_free(&page);
 
     struct weft_bytes bytes = {0};
@@ -242,19 +253,19 @@ static void test_round(struct weft *weft)
         .id = id, .epoch = got->epoch, .result = "{}", .result_size = 2};
     ok(weft_complete(weft, &complete, 1, &answer, &err) == WEFT_OK && !answer.err.rc, "completed");
     is_int(weft_result(weft, &id, &bytes, &err), WEFT_OK, "there is a result");
-    is_int(bytes.size, 2, "of two bytes");
+    is_int(bytes.size, 2, "the result has two bytes");
     weft_bytes_free(&bytes);
-    is_int(weft_payload(weft, &id, &bytes, &err), WEFT_OK, "and the payload");
-    is_str(bytes.content_type, "application/json", "which is JSON");
+    is_int(weft_payload(weft, &id, &bytes, &err), WEFT_OK, "the payload can be read");
+    is_str(bytes.content_type, "application/json", "the payload is JSON");
     weft_bytes_free(&bytes);
 
     const struct weft_filter filter = {.key = "round-1"};
     ok(weft_list(weft, &filter, 0, NULL, &page, &err) == WEFT_OK && page.count == 1,
        "found by key");
-    is_int(page.item[0].state, WEFT_STATE_SUCCEEDED, "it has succeeded");
+    is_int(page.item[0].state, WEFT_STATE_SUCCEEDED, "the listed execution has succeeded");
     weft_page_free(&page);
     struct weft_attempts attempts = {0};
-    is_int(weft_attempts(weft, &id, &attempts, &err), WEFT_OK, "its attempts can be read");
+    is_int(weft_attempts(weft, &id, &attempts, &err), WEFT_OK, "the attempts can be read");
     weft_attempts_free(&attempts);
     weft_claims_free(&claims);
     is_int(weft_list(weft, NULL, 3, "garbage", &page, &err), WEFT_INVALID_VALUE, "a bad cursor");
@@ -268,7 +279,7 @@ static void test_steering(struct weft *weft)
     ok(weft_steer(weft, WEFT_STEER_CANCEL, &item, 1, &answer, &err) == WEFT_OK && answer.changed,
        "cancelled");
     ok(weft_steer(weft, WEFT_STEER_REPLAY, &item, 1, &answer, &err) == WEFT_OK && answer.changed,
-       "and replayed");
+       "the cancelled execution is replayed");
     struct weft_sweep sweep = {0};
     const struct weft_steer_all all = {.kind = WEFT_STEER_CANCEL, .filter = {.lane = "steer"}};
     is_int(weft_steer_all(weft, &all, &sweep, &err), WEFT_OK, "cancelled by filter");
@@ -301,10 +312,11 @@ static void test_steering(struct weft *weft)
     bool found = false;
     for (size_t i = 0; i < lanes.count; i++)
         found |= strcmp(lanes.item[i].name, "steer") == 0 && lanes.item[i].paused;
-    ok(found, "and it is among them");
+    ok(found, "the paused lane is listed");
     weft_lanes_free(&lanes);
-    is_int(weft_lane_remove(weft, "steer", &err), WEFT_OK, "its settings are removed");
-    is_int(weft_lane_remove(weft, "steer", &err), WEFT_NOT_FOUND, "once");
+    is_int(weft_lane_remove(weft, "steer", &err), WEFT_OK, "the settings of the lane are removed");
+    is_int(weft_lane_remove(weft, "steer", &err), WEFT_NOT_FOUND,
+           "settings that were removed are not found");
     is_str(err.field, "lane", "the field is named");
     struct weft_counts counts = {0};
     is_int(weft_counts(weft, NULL, &counts, &err), WEFT_OK, "counts are read");
@@ -328,20 +340,22 @@ static void test_tokens(struct weft *weft)
     ok(made.count == 1 && token->id > 0 && strncmp(token->token, "weft_", 5) == 0 &&
            token->scope_count == 2 && strcmp(token->ns, "blue") == 0 &&
            token->expires_us - token->created_us == 3600 * 1000000LL,
-       "as it was asked for");
+       "the token has the fields that were asked for");
     const struct weft_token_rotation rotation = {.id = token->id, .grace_ms = 60000};
-    is_int(weft_token_rotate(weft, &rotation, &again, &err), WEFT_OK, "it is rotated");
+    is_int(weft_token_rotate(weft, &rotation, &again, &err), WEFT_OK, "the token is rotated");
     ok(again.count == 1 && again.item->id == token->id &&
            strcmp(again.item->token, token->token) != 0 && again.item->old_expires_us > 0,
-       "with another secret, and a grace for the old one");
+       "the rotated token has another secret and a grace for the old one");
     is_int(weft_tokens(weft, &list, &err), WEFT_OK, "the list");
     ok(list.count == 1 && list.item[0].id == token->id && !list.item[0].token &&
            strcmp(list.item[0].scopes[1], "work") == 0 && list.item[0].rotated_us > 0,
-       "has it without a secret");
+       "the list has the token without a secret");
     weft_tokens_free(&list);
-    is_int(weft_token_revoke(weft, token->id, &err), WEFT_OK, "it is revoked");
-    is_int(weft_token_revoke(weft, token->id, &err), WEFT_NOT_FOUND, "once");
-    is_int(weft_token_rotate(weft, &rotation, &list, &err), WEFT_NOT_FOUND, "and gone");
+    is_int(weft_token_revoke(weft, token->id, &err), WEFT_OK, "the token is revoked");
+    is_int(weft_token_revoke(weft, token->id, &err), WEFT_NOT_FOUND,
+           "a revoked token is not found");
+    is_int(weft_token_rotate(weft, &rotation, &list, &err), WEFT_NOT_FOUND,
+           "a revoked token cannot be rotated");
     is_str(err.field, "id", "the field is named");
     const struct weft_token_spec bad = {.name = "t", .scopes = none, .scope_count = 1};
     is_int(weft_token_create(weft, &bad, &list, &err), WEFT_INVALID_VALUE, "a scope that is none");
@@ -358,10 +372,11 @@ static void test_namespaces(struct weft *weft)
     struct weft *other = open_weft("other");
     struct weft_page page = {0};
     ok(weft_describe(other, &id, 1, &page, &err) == WEFT_OK, "another namespace may ask");
-    is_int(page.item[0].state, WEFT_STATE_NONE, "and sees nothing");
+    is_int(page.item[0].state, WEFT_STATE_NONE, "another namespace sees no state");
     weft_page_free(&page);
     struct weft_bytes bytes = {0};
-    is_int(weft_payload(other, &id, &bytes, &err), WEFT_NOT_FOUND, "nor the payload");
+    is_int(weft_payload(other, &id, &bytes, &err), WEFT_NOT_FOUND,
+           "another namespace does not get the payload");
     weft_close(other);
 }
 
@@ -435,18 +450,18 @@ static void test_waiting(struct weft *weft)
     (void)pthread_join(watcher, NULL);
     ok(waiter.claimed == WEFT_OK && waiter.count == 1, "a claim that waits for work gets it");
     ok(waiter.waited == WEFT_OK && waiter.state == WEFT_STATE_SUCCEEDED,
-       "who waits for the end sees it");
-    ok(mono_ms() - began_ms < PATIENCE_MS / 2, "neither waits for longer than it takes");
+       "a wait for the end sees the end");
+    ok(mono_ms() - began_ms < PATIENCE_MS / 2, "neither call waits longer than needed");
 
     struct weft_page page = {0};
     struct weft_id id = submit(weft, &(struct weft_spec){.kind = "wait", .lane = "asleep"});
     ok(weft_wait(weft, &id, 60, &page, &err) == WEFT_OK && page.item[0].state == WEFT_STATE_READY,
-       "what does not end is told as it is");
+       "a wait that runs out gives the current state");
     weft_page_free(&page);
     ok(weft_wait(weft, &id, 0, &page, &err) == WEFT_OK && page.count == 1, "without waiting, too");
     weft_page_free(&page);
     is_int(weft_wait(weft, &(struct weft_id){{1}}, PATIENCE_MS, &page, &err), WEFT_NOT_FOUND,
-           "nobody waits for what does not exist");
+           "a wait for an unknown id is not_found at once");
 }
 
 static void test_goodbye(struct weft *weft)
@@ -456,7 +471,8 @@ static void test_goodbye(struct weft *weft)
     const struct weft_claim claim = {.worker = "gone:1", .lanes = &lane, .lane_count = 1};
     struct weft_claims claims = {0};
     ok(weft_claim(weft, &claim, 1, &claims, &err) == WEFT_OK && claims.count == 1, "claimed");
-    is_int(claims.count ? claims.item[0].lease_ms : 0, 30000, "for so long");
+    is_int(claims.count ? claims.item[0].lease_ms : 0, 30000,
+           "the claim has the default lease time");
     weft_claims_free(&claims);
     uint64_t released = 0;
     ok(weft_goodbye(weft, "gone:1", &released, &err) == WEFT_OK && released == 1,
@@ -466,7 +482,7 @@ static void test_goodbye(struct weft *weft)
            page.item[0].state == WEFT_STATE_READY,
        "leaves its work to others");
     weft_page_free(&page);
-    is_int(weft_goodbye(weft, "gone:1", NULL, &err), WEFT_OK, "once is enough");
+    is_int(weft_goodbye(weft, "gone:1", NULL, &err), WEFT_OK, "a second goodbye is accepted");
     struct weft_workers workers = {0};
     is_int(weft_workers(weft, &workers, &err), WEFT_OK, "workers are listed");
     weft_workers_free(&workers);
@@ -491,16 +507,17 @@ static void test_link(struct weft *weft)
     is_int(weft_flow_link(weft, &edging, &revision, &err), WEFT_OK, "an edge more %s", err.text);
     is_int(revision, 2, "the revision grows");
     is_int(weft_flow_link(weft, &edging, &revision, &err), WEFT_CONFLICT, "a stale revision");
-    is_str(err.field, "revision", "is the field");
+    is_str(err.field, "revision", "the error names the revision");
     edging.revision = 2;
     edging.edges = &to_a;
     is_int(weft_flow_link(weft, &edging, &revision, &err), WEFT_CONFLICT,
-           "to a node that is ready");
-    is_str(err.field, "edges", "is the field");
-    is_int(weft_flow_link(weft, NULL, &revision, &err), WEFT_INVALID_VALUE, "no arguments");
+           "an edge to a ready node is refused");
+    is_str(err.field, "edges", "the error names the edges");
+    is_int(weft_flow_link(weft, NULL, &revision, &err), WEFT_INVALID_VALUE,
+           "a link without arguments is refused");
     struct weft_flow_page page = {0};
     is_int(weft_flow_get(weft, &answer.id, 0, &page, &err), WEFT_OK, "the flow");
-    ok(page.count == 3 && page.node[2].after_count == 2, "its third node comes after two");
+    ok(page.count == 3 && page.node[2].after_count == 2, "the third node comes after two");
     weft_flow_page_free(&page);
     is_int(weft_flow_delete(weft, &answer.id, &err), WEFT_OK, "removed");
 }

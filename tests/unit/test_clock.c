@@ -31,7 +31,7 @@ static void test_fresh(void)
     weft_usec wall_us = (weft_usec)time(NULL) * WEFT_SECOND;
     weft_usec apart_us = weft_clock_now(clock) - wall_us;
     ok(apart_us > -HOUR && apart_us < HOUR, "before the store was asked: this machine's time");
-    ok(weft_clock_stale(clock), "which is stale");
+    ok(weft_clock_stale(clock), "the clock is stale before the store was asked");
     weft_clock_free(clock);
     weft_clock_free(NULL);
 }
@@ -56,7 +56,7 @@ static void test_measure(void)
     is_int(weft_clock_measure(clock, sample, WEFT_LEN(sample)), 0, "the same again moves nothing");
     sample[1].store_us -= HOUR;
     is_int(weft_clock_measure(clock, sample, WEFT_LEN(sample)), -HOUR, "a jump back is reported");
-    ok(runs_with(clock, offset_us - HOUR), "and followed");
+    ok(runs_with(clock, offset_us - HOUR), "the clock follows the jump back");
     sample[1].store_us += HOUR + 5;
     is_int(weft_clock_measure(clock, &sample[1], 1), HOUR + 5, "a jump forward, of one sample");
     weft_clock_free(clock);
@@ -94,12 +94,12 @@ static void test_by_hand(void)
     weft_usec start_us = weft_boot_us();
     while (weft_boot_us() == start_us)
         ;
-    is_int(weft_clock_now(clock), 1000, "it stands still");
-    ok(!weft_clock_stale(clock), "and is never stale");
+    is_int(weft_clock_now(clock), 1000, "a clock that was set stands still");
+    ok(!weft_clock_stale(clock), "a clock that was set is never stale");
 
     struct weft_clock_sample sample = {start_us, start_us + HOUR, start_us};
     is_int(weft_clock_measure(clock, &sample, 1), 0, "a measurement does not move it");
-    is_int(weft_clock_now(clock), 1000, "not at all");
+    is_int(weft_clock_now(clock), 1000, "the clock still gives the time that was set");
     weft_clock_set(clock, -5);
     is_int(weft_clock_now(clock), -5, "only the hand does, even back");
     weft_clock_free(clock);

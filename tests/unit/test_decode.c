@@ -62,7 +62,8 @@ static enum weft_rc unpack(enum weft_coding coding, size_t size, struct weft_buf
     kept = 0;
     enum weft_rc rc = weft_decode(&decode, out, err);
     if (kept != out->size)
-        ok(false, "what was asked for (%zu) is what is kept (%zu)", kept, out->size);
+        ok(false, "the size that is asked for (%zu) is the size that is kept (%zu)", kept,
+           out->size);
     free(data);
     return rc;
 }

@@ -10,20 +10,22 @@ static void test_fail(void)
     memset(&err, 0xee, sizeof(err));
     is_int(weft_fail(&err, WEFT_FENCED, "renew %s, %d", "x", 3), WEFT_FENCED,
            "the code comes back");
-    is_int(err.rc, WEFT_FENCED, "and is in the story");
-    is_str(err.text, "renew x, 3", "with its text");
+    is_int(err.rc, WEFT_FENCED, "the error holds the code");
+    is_str(err.text, "renew x, 3", "the error has its text");
     ok(err.cause == WEFT_CAUSE_NONE && !err.field && !err.hint && !err.sqlstate[0],
-       "what an older failure left is gone");
+       "fields of an older failure are cleared");
 
     is_int(weft_fail_field(&err, WEFT_TOO_LARGE, "payload", "%d bytes", 7), WEFT_TOO_LARGE,
            "the code comes back with a field");
     is_str(err.field, "payload", "the field is named");
-    is_str(err.text, "7 bytes", "with its text");
+    is_str(err.text, "7 bytes", "the error has its text");
     (void)weft_fail(&err, WEFT_BUSY, "x");
     is_str(err.field, NULL, "the next failure names no field");
 
-    is_int(weft_fail(NULL, WEFT_BUSY, "unheard"), WEFT_BUSY, "nobody needs to listen");
-    is_int(weft_fail_field(NULL, WEFT_BUSY, "f", "unheard"), WEFT_BUSY, "nor to a field");
+    is_int(weft_fail(NULL, WEFT_BUSY, "unheard"), WEFT_BUSY,
+           "a failure needs no place for the error");
+    is_int(weft_fail_field(NULL, WEFT_BUSY, "f", "unheard"), WEFT_BUSY,
+           "a failure with a field needs no place for the error");
 }
 
 /* Long stories are cut, but never inside a character, wherever the characters begin. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The driver that misbehaves, over SQLite: what the caller sees, and what the store holds after. */
+/* The fault driver over SQLite: the error that the caller gets, and the rows that are left. */
 
 #include "store/fault/fault.h"
 #include "store_fixture.h"
@@ -113,7 +113,7 @@ static void test_crash(enum weft_fault_kind kind, bool together, size_t want)
     }
     ok(waitpid(child, &status, 0) == child && WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL,
        "the process is gone");
-    is_int(count_rows(&f), want, "and %zu rows are left", want);
+    is_int(count_rows(&f), want, "the killed process left %zu rows", want);
     fixture_done(&f);
 }
 
@@ -143,7 +143,7 @@ static void test_hooks(bool together)
     uint64_t calls = fault.calls;
     fault.hook = note;
     fault.context = &log;
-    ok(write_two(&f, conn, together) == WEFT_OK, "with a hook");
+    ok(write_two(&f, conn, together) == WEFT_OK, "two rows are written with a hook");
     is_int(fault.calls - calls, 4, "begin, two statements and commit are counted");
     is_int(log.count, 6, "six points are seen");
     ok(log.point[0] == WEFT_FAULT_BEFORE_RUN && log.point[1] == WEFT_FAULT_AFTER_RUN &&
@@ -151,7 +151,7 @@ static void test_hooks(bool together)
        "each statement has its own");
     ok(log.point[4] == WEFT_FAULT_BEFORE_COMMIT && log.point[5] == WEFT_FAULT_AFTER_COMMIT &&
            log.stmt[5] == WEFT_STMT_COUNT,
-       "and so has commit");
+       "commit has a point before and a point after");
     weft_conn_close(conn);
     fixture_done(&f);
 }

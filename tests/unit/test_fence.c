@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What a worker is told whose write did not find its lease: all facts against all questions. */
+/* The fence that a late write gets: all states of a lease against all operations. */
 
 #include "core/fence.h"
 #include "tap.h"
 
 enum { MINE = 3 }; /* the epoch that asks */
 
-/* The fence by how the lease ended; a lost one depends on whether somebody else has claimed it. */
+/* The fence by how the lease ended; a lost one depends on whether another worker has claimed it. */
 static enum weft_fence wanted_fence(enum weft_ended ended, bool newer)
 {
     static const struct {
@@ -83,10 +83,10 @@ static void test_edges(void)
     ok(fate.rc == WEFT_FENCED && fate.fence == WEFT_FENCE_UNKNOWN,
        "an epoch from the future was never given");
     fate = weft_lease_fate(&facts, 0, WEFT_ENDED_NONE);
-    ok(fate.rc == WEFT_FENCED && fate.fence == WEFT_FENCE_UNKNOWN, "neither was epoch 0");
+    ok(fate.rc == WEFT_FENCED && fate.fence == WEFT_FENCE_UNKNOWN, "epoch 0 was never given");
     fate = weft_lease_fate(&facts, 1, WEFT_ENDED_NONE);
     ok(fate.rc == WEFT_FENCED && fate.fence == WEFT_FENCE_RECLAIMED,
-       "an old epoch nobody remembers was taken by another");
+       "an old epoch without a record was reclaimed");
     facts.ended = WEFT_ENDED_REFUSED;
     facts.epoch = 0;
     fate = weft_lease_fate(&facts, 1, WEFT_ENDED_COMPLETED);
@@ -102,7 +102,7 @@ static void test_words(void)
                        weft_fence_name((enum weft_fence)other)) == 0)
                 ok(false, "two fences are called %s", weft_fence_name((enum weft_fence)fence));
     is_str(weft_fence_name(WEFT_FENCE_TIMED_OUT), "timed_out", "fences have words");
-    is_str(weft_fence_name((enum weft_fence)99), "none", "also out of range");
+    is_str(weft_fence_name((enum weft_fence)99), "none", "a fence out of range has the word none");
 }
 
 int main(void)

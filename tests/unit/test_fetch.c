@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Calls out: what comes back, what is known when nothing does, and how often something is sent. */
+/* HTTP calls: answers, what is known without an answer, and how often a request is sent. */
 
 #include "http_fixture.h"
 
@@ -52,13 +52,13 @@ static void test_answers(void)
         &(struct weft_fetch_config){.base_url = url, .token = "secret", .header = header});
 
     ok(fetch_do(fetch, &get) == WEFT_OK && answer.status == 200, "200");
-    is_str(answer.body.data, "{}", "its body");
-    is_str(answer.content_type, "application/json", "its type");
-    is_str(answer.request_id, "r-1", "its request id");
-    is_int(answer.retry_after_ms, 7000, "what it says of trying again");
+    is_str(answer.body.data, "{}", "the answer has its body");
+    is_str(answer.content_type, "application/json", "the answer has its content type");
+    is_str(answer.request_id, "r-1", "the answer has its request id");
+    is_int(answer.retry_after_ms, 7000, "the answer has its Retry-After");
     ok(fetch_do(fetch, &post) == WEFT_OK && answer.status == 404, "404 is an answer too");
-    is_int(answer.retry_after_ms, -1, "it says nothing of trying again");
-    is_str(answer.request_id, "", "and has no request id");
+    is_int(answer.retry_after_ms, -1, "an answer without Retry-After has -1");
+    is_str(answer.request_id, "", "the answer without a request id has an empty one");
     ok(fetch_do(fetch, &post_once) == WEFT_OK && answer.status == 503, "503 as well");
     is_int(answer.retry_after_ms, 1000, "a date counts as a second");
     ok(fetch_do(fetch, &get) == WEFT_OK && answer.status == 302, "redirects are not followed");
@@ -69,18 +69,22 @@ static void test_answers(void)
 
     const struct asked *asked = stage.asked;
     is_int(stage.connections, 1, "all on one connection");
-    is_str(asked[0].method, "GET", "the method");
+    is_str(asked[0].method, "GET", "the first request is a GET");
     is_str(asked[0].path, "/under/v1/x?y=1", "the path, behind that of the server");
-    ok(strstr(asked[0].header, "\r\nAuthorization: Bearer secret\r\n") != NULL, "the token");
-    ok(strstr(asked[0].header, "\r\nX-Weft-Namespace: blue\r\n") != NULL, "the header");
+    ok(strstr(asked[0].header, "\r\nAuthorization: Bearer secret\r\n") != NULL,
+       "the request has the token");
+    ok(strstr(asked[0].header, "\r\nX-Weft-Namespace: blue\r\n") != NULL,
+       "the request has the namespace header");
     ok(!strcasestr(asked[0].header, "Content-Type"), "no type without a body");
-    is_str(asked[1].method, "POST", "POST");
-    is_str(asked[1].body, "{\"a\":1}", "its body");
-    ok(strstr(asked[1].header, "\r\nContent-Type: application/json\r\n") != NULL, "is JSON");
+    is_str(asked[1].method, "POST", "the second request is a POST");
+    is_str(asked[1].body, "{\"a\":1}", "the POST has its body");
+    ok(strstr(asked[1].header, "\r\nContent-Type: application/json\r\n") != NULL,
+       "the body is declared as JSON");
     is_str(asked[2].body, "{\"a\":1}", "the body of a call that is sent once");
-    ok(strstr(asked[2].header, "\r\nContent-Length: 7\r\n") != NULL, "has a length");
-    is_str(asked[4].method, "PUT", "PUT");
-    is_str(asked[4].body, "[]", "its body");
+    ok(strstr(asked[2].header, "\r\nContent-Length: 7\r\n") != NULL,
+       "the body of a call that is sent once has a length");
+    is_str(asked[4].method, "PUT", "the fifth request is a PUT");
+    is_str(asked[4].body, "[]", "the PUT has its body");
     weft_fetch_close(fetch);
     stage_done(&stage);
 }
@@ -101,8 +105,8 @@ static void test_large(void)
             .method = "POST", .path = "/", .body = large, .body_size = SIZE, .once = i == 1};
         ok(fetch_do(fetch, &call) == WEFT_OK && answer.body.size == SIZE, "3 MiB come");
         ok(stage.asked[i].body_size == SIZE && memcmp(stage.asked[i].body, large, SIZE) == 0,
-           "and go, without waiting for a 100");
-        ok(!strcasestr(stage.asked[i].header, "Expect:"), "nor asking for one");
+           "3 MiB are sent without waiting for a 100");
+        ok(!strcasestr(stage.asked[i].header, "Expect:"), "the request has no Expect header");
     }
     weft_fetch_close(fetch);
     fetch = open_fetch(&(struct weft_fetch_config){.base_url = stage.url, .body_max = SIZE - 1});
@@ -120,9 +124,11 @@ static void test_not_sent(void)
     struct stage stage;
     stage_init(&stage);
     struct weft_fetch *fetch = open_fetch(&(struct weft_fetch_config){.base_url = stage.url});
-    ok(fetch_do(fetch, &post) == WEFT_UNAVAILABLE, "nobody listens: %s", err.text);
-    ok(!failure.sent && !failure.stopped, "it was not sent");
-    ok(fetch_do(fetch, &post_once) == WEFT_UNAVAILABLE && !failure.sent, "nor was that");
+    ok(fetch_do(fetch, &post) == WEFT_UNAVAILABLE, "a call to a closed port is unavailable: %s",
+       err.text);
+    ok(!failure.sent && !failure.stopped, "the call was not sent");
+    ok(fetch_do(fetch, &post_once) == WEFT_UNAVAILABLE && !failure.sent,
+       "a call that may be sent once was not sent either");
     weft_fetch_close(fetch);
     fetch = open_fetch(&(struct weft_fetch_config){.base_url = "http://no.such.host.invalid"});
     ok(fetch_do(fetch, &post) == WEFT_UNAVAILABLE && !failure.sent, "no such host: %s", err.text);
@@ -214,8 +220,9 @@ static void test_bare_once(void)
     stage_open(&stage);
     struct weft_fetch *fetch = open_fetch(&(struct weft_fetch_config){.base_url = stage.url});
     ok(fetch_do(fetch, &bare_once) == WEFT_OK, "a bare call");
-    ok(fetch_do(fetch, &bare_once) == WEFT_UNAVAILABLE && failure.sent, "whose answer is lost");
-    is_int(stage.requests, 2, "is sent once");
+    ok(fetch_do(fetch, &bare_once) == WEFT_UNAVAILABLE && failure.sent,
+       "the answer to the second call is lost");
+    is_int(stage.requests, 2, "a bare call is sent once");
     weft_fetch_close(fetch);
     weft_fetch_answer_done(&answer);
     stage_done(&stage);
@@ -238,7 +245,7 @@ static void test_stale(void)
         ok(stage_wait_for(&stage, &stage.closed, stage.connections), "the server has closed");
         done += fetch_do(fetch, &post_once) == WEFT_OK;
     }
-    is_int(done, 30, "and what may be sent once is sent on a new one");
+    is_int(done, 30, "calls that may be sent once are sent on a new connection");
     weft_fetch_close(fetch);
     weft_fetch_answer_done(&answer);
     stage_done(&stage);
@@ -290,7 +297,7 @@ static void test_stop(void)
             waiter[i].rc == WEFT_UNAVAILABLE && waiter[i].failure.stopped && waiter[i].failure.sent;
     }
     is_int(stopped, WAITERS, "all are stopped");
-    ok(mono_ms() - began_ms < 2000, "soon");
+    ok(mono_ms() - began_ms < 2000, "a stopped call returns soon");
     const struct weft_fetch_call call = {
         .method = "GET", .path = "/", .stop = &waiter[0].stop, .timeout_ms = 60000};
     ok(fetch_do(fetch, &call) == WEFT_UNAVAILABLE && failure.stopped && !failure.sent,
@@ -309,8 +316,8 @@ static void test_timeout(void)
     const struct weft_fetch_call call = {.method = "GET", .path = "/", .timeout_ms = 120};
     int64_t began_ms = mono_ms();
     ok(fetch_do(fetch, &call) == WEFT_UNAVAILABLE && failure.sent && !failure.stopped,
-       "too slow: %s", err.text);
-    ok(mono_ms() - began_ms < 5000, "and not waited for");
+       "a call of 120 ms runs out of time: %s", err.text);
+    ok(mono_ms() - began_ms < 5000, "the slow answer is not waited for");
     weft_fetch_close(fetch);
     stage_done(&stage);
 }

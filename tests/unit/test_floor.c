@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Floors of queues: when there is one, how it moves, and what makes it go. */
+/* Floors of queues: when one is set, how it moves, and when it is removed. */
 
 #include "engine/engine.h"
 #include "tap.h"
@@ -55,7 +55,7 @@ static void test_when(void)
     weft_floor_claimed(&floors, &claim);
     is_int(floors.count, 0, "a quick claim without a floor removes it");
     set_floor(&floors, 2000 * SECOND);
-    is_int(floor_at(&floors), 1000 * SECOND - 100 * WEFT_MS, "it lags behind the claim");
+    is_int(floor_at(&floors), 1000 * SECOND - 100 * WEFT_MS, "the floor lags behind the claim");
     weft_floors_done(&floors);
 }
 
@@ -70,7 +70,7 @@ static void test_moves(void)
     is_int(floor_at(&floors), 80, "a claim that began at it moves it on");
     claim.last.ord = 70;
     weft_floor_claimed(&floors, &claim);
-    is_int(floor_at(&floors), 80, "and never back");
+    is_int(floor_at(&floors), 80, "a claim that ended below the floor leaves it");
     weft_floor_added(&floors, QUEUE, &(struct weft_floor){.ord = 90}, 95);
     is_int(floor_at(&floors), 80, "a new row behind it leaves it");
     claim = slow_claim(&floors, 99);
@@ -78,7 +78,7 @@ static void test_moves(void)
     weft_floor_added(&floors, QUEUE, &(struct weft_floor){.ord = 60}, 60);
     is_int(floor_at(&floors), 60, "one before it moves it there");
     weft_floor_claimed(&floors, &claim);
-    is_int(floor_at(&floors), 60, "and a claim that began earlier leaves it there");
+    is_int(floor_at(&floors), 60, "a claim that began above the floor leaves it");
     weft_floor_added(&floors, QUEUE, &(struct weft_floor){.priority = -1, .ord = 1}, 1);
     is_int(floor_at(&floors), 60, "a row of a lower priority is behind it");
     weft_floor_added(&floors, QUEUE, &(struct weft_floor){.priority = 1, .ord = 99}, 99);

@@ -139,7 +139,7 @@ static void use_worker(struct told *told, struct weft *weft, struct weft_worker 
     tell(told, weft_worker_stop(worker) == 0);
 }
 
-/* SQLite cannot open a file anew that the parent has open; every other store can. */
+/* SQLite cannot open a file again that the parent has open; every other store can. */
 static bool open_anew(const struct world *w)
 {
     struct weft *weft = NULL;

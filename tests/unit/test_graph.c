@@ -161,7 +161,8 @@ static void test_largest(struct weft_arena *arena)
     large.node[0].after = last;
     large.node[0].after_count = 1;
     is_int(weft_graph_build(&input, arena, &graph, &err), WEFT_INVALID_VALUE, "closed to a circle");
-    ok(strstr(err.text, "... -> ") != NULL, "which is told in part: %.80s", err.text);
+    ok(strstr(err.text, "... -> ") != NULL, "the error shows a part of the circle: %.80s",
+       err.text);
 
     large.node[0].after_count = 0;
     input.count++;

@@ -2,7 +2,7 @@
 
 /*
  * The end of the engine threads, seen by those that outlive them: the loop, which may still bring
- * requests and leases that nobody took, and the upkeep, which asks the threads to rest.
+ * requests and leases that no client took, and the upkeep, which asks the threads to rest.
  */
 
 #include "net/inside.h"
@@ -79,7 +79,7 @@ int main(void)
     struct weft_server *server = serve();
     int fd = reach(server), late = reach(server), ran = 0;
     ok(fd >= 0 && late >= 0, "two clients are connected");
-    ok(strstr(ask(fd), "HTTP/1.1 200") != NULL, "with threads a list is given");
+    ok(strstr(ask(fd), "HTTP/1.1 200") != NULL, "a server with threads answers a list");
 
     weft_groups_stop(server->groups);
     ok(strstr(ask(late), "HTTP/1.1 503") != NULL, "without them a request is turned away");
@@ -91,7 +91,7 @@ int main(void)
     (void)close(fd);
     (void)close(late);
     weft_server_free(server);
-    ok(ran == 2, "until the end, and finds the engine open");
+    ok(ran == 2, "both errands ran to the end with the engine open");
 
     static const char *const suffix[] = {"", "-wal", "-shm"};
     for (size_t i = 0; i < 3; i++) {

@@ -57,10 +57,10 @@ static void test_trim(void)
         return;
     pthread_join(thread, NULL);
     ok(left != NULL && resident() > before + ((size_t)BLOCKS * BLOCK) / 2,
-       "what a thread freed stays in memory");
+       "memory that a thread freed stays resident");
     size_t after = weft_heap_trim(idle);
     ok(resident() < before + NEAR, "trimming gives it back");
-    ok(after < idle + NEAR, "and tells how much is left: %zu kB, before %zu", after / 1024,
+    ok(after < idle + NEAR, "trimming returns what is left: %zu kB, before %zu", after / 1024,
        idle / 1024);
     size_t large = (size_t)1 << 40;
     ok(weft_heap_trim(large) < large, "less than before is taken note of");
@@ -110,7 +110,7 @@ static void test_rest(void)
     ok(rest.before > rest.began + (512 << 10), "trimming does not reach the end of its arena");
     ok(rest.after + (512 << 10) < rest.before, "resting gives it back: %zu kB, after it %zu",
        rest.before / 1024, rest.after / 1024);
-    ok(rest.whole, "and touches nothing that is in use");
+    ok(rest.whole, "resting changes no memory that is in use");
 }
 
 int main(void)

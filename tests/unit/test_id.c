@@ -83,7 +83,7 @@ static void test_next(void)
         before = id;
     }
     is_int(wrong, 0, "each comes after the one before, of the same moment and partition");
-    ok(even > COUNT / 4 && even < COUNT * 3 / 4, "by a distance that cannot be guessed");
+    ok(even > COUNT / 4 && even < COUNT * 3 / 4, "the distance between two ids cannot be guessed");
     memset(before.byte + 8, 0xff, 8);
     before.byte[8] = 0xbf;
     before.byte[7] &= 0xf0;
@@ -95,7 +95,7 @@ static void test_next(void)
     weft_id_next(&id, &before);
     ok(weft_id_partition(&id) == 77 && weft_id_time(&id) == MOMENT / 1000 * 1000 + 1000 &&
            id.byte[6] >> 4 == 7 && id.byte[8] >> 6 == 2 && weft_id_cmp(&id, &before) > 0,
-       "and after the last one of a moment and partition comes one of the next moment");
+       "after the last id of a millisecond and partition comes one of the next millisecond");
 }
 
 static void test_text(void)
@@ -253,7 +253,7 @@ static void test_short(void)
            row[i].fits ? "fits" : "does not fit");
     }
     weft_id_short_print(&id, text);
-    is_str(text, "01932c075f..6789ab", "is printed with both its ends");
+    is_str(text, "01932c075f..6789ab", "a short id shows both ends");
     id = weft_id_at(MOMENT);
     ok(weft_id_time(&id) == MOMENT / WEFT_MS * WEFT_MS, "the least id of a moment has its time");
     id = weft_id_at(-1);

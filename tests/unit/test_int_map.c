@@ -29,11 +29,12 @@ static void test_small(void)
     weft_int_map_put(&index, &one);
     weft_int_map_put(&index, &other);
     ok(weft_int_map_find(&index, 7) == &one && weft_int_map_find(&index, -7) == &other,
-       "both found");
+       "both items are found");
     weft_int_map_remove(&index, 8);
     is_int(index.count, 2, "removal of a number that is not there changes nothing");
     weft_int_map_remove(&index, 7);
-    ok(!weft_int_map_find(&index, 7) && weft_int_map_find(&index, -7) == &other, "one removed");
+    ok(!weft_int_map_find(&index, 7) && weft_int_map_find(&index, -7) == &other,
+       "a removed number is not found, the other is");
     weft_int_map_done(&index);
     ok(weft_int_map_find(&index, -7) == NULL, "empty when done");
 }
@@ -64,7 +65,7 @@ static void test_many(void)
             weft_int_map_remove(&index, item[i].id);
             item[i].in = false;
         }
-    is_int(wrong_ones(&index, item), 0, "and after most were removed");
+    is_int(wrong_ones(&index, item), 0, "the index is right after most items were removed");
     ok(index.capacity * 8 < capacity, "the slots went too: %zu of %zu", index.capacity, capacity);
     weft_int_map_done(&index);
 }

@@ -91,7 +91,7 @@ static void test_order_does_not_matter(void)
             differs += one != verdict_of(k, ends, true, &changed) || one == WEFT_JOIN_PENDING;
         }
     is_int(changed, 0, "a verdict stays");
-    is_int(differs, 0, "and does not depend on the order");
+    is_int(differs, 0, "the verdict does not depend on the order");
 }
 
 static void test_edges(void)

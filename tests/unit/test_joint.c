@@ -2,7 +2,7 @@
 
 /*
  * Calls of several kinds in one transaction (weft_engine_together()): what shares one, what does
- * not, and that nobody suffers for a neighbour. The loss of a connection in COMMIT is in
+ * not, and that no call fails because of another. The loss of a connection in COMMIT is in
  * test_store_pg_last.c, faults at every step in tests/fault.
  */
 
@@ -166,7 +166,7 @@ static void test_fenced(struct world *w)
     weft_arena_free(calls.claims.arena);
 }
 
-/* The store refuses a row of one kind: whoever sent it hears of it, and nobody else. */
+/* The store refuses a row of one kind: only its sender gets the error. */
 static void test_bad_neighbour(struct world *w)
 {
     struct calls calls;
@@ -229,7 +229,7 @@ static void test_struck(struct world *w)
         w->fault.strike_at = 0;
         if (at < 5)
             ok(is_completed(&calls) && calls.claims.result.count == 1 && is_submitted(&calls, 0),
-               "%s: nobody noticed", name(w));
+               "%s: every call succeeds", name(w));
         else
             ok(calls.completes.rc == WEFT_STORAGE_FULL && calls.claims.rc == WEFT_STORAGE_FULL &&
                    calls.submits.rc == WEFT_STORAGE_FULL,

@@ -355,25 +355,27 @@ static void test_depth(void)
 
     memset(text, '[', WEFT_JSON_DEPTH_MAX);
     memset(text + WEFT_JSON_DEPTH_MAX, ']', WEFT_JSON_DEPTH_MAX);
-    is_int(check_copy(text, (size_t)2 * WEFT_JSON_DEPTH_MAX, &err), WEFT_OK, "as deep as allowed");
+    is_int(check_copy(text, (size_t)2 * WEFT_JSON_DEPTH_MAX, &err), WEFT_OK,
+           "the deepest nesting is accepted");
 
     memset(text, '[', WEFT_JSON_DEPTH_MAX + 1);
     memset(text + WEFT_JSON_DEPTH_MAX + 1, ']', WEFT_JSON_DEPTH_MAX + 1);
     is_int(check_copy(text, (size_t)2 * WEFT_JSON_DEPTH_MAX + 2, &err), WEFT_INVALID_JSON,
-           "one deeper");
-    is_str(err.text, "byte 64: nested too deeply", "and why");
+           "one level more is refused");
+    is_str(err.text, "byte 64: nested too deeply", "the error says that it is nested too deeply");
     struct weft_json value;
     is_int(weft_json_check_inside("[[1]]", 5, WEFT_JSON_DEPTH_MAX - 2, &value, &err), WEFT_OK,
            "inside another text there is less room");
     is_int(weft_json_check_inside("[[1]]", 5, WEFT_JSON_DEPTH_MAX - 1, &value, &err),
-           WEFT_INVALID_JSON, "and one deeper is too deep");
+           WEFT_INVALID_JSON, "inside another text one level more is too deep");
 
     memset(text, '[', DEEP);
     is_int(check_copy(text, DEEP, &err), WEFT_INVALID_JSON, "100000 arrays");
     for (size_t i = 0; i < DEEP; i++)
         text[i] = "{\"\":["[i % 5];
     is_int(check_copy(text, DEEP, &err), WEFT_INVALID_JSON, "20000 objects of arrays");
-    is_str(err.text, "byte 160: nested too deeply", "and why");
+    is_str(err.text, "byte 160: nested too deeply",
+           "the error gives the byte of the first level too many");
     free(text);
 }
 

@@ -42,7 +42,8 @@ static void test_strings(void)
         const char *text = NULL;
         is_int(weft_json_string(&value, arena, &text, NULL), WEFT_OK, "string %s", row[i].text);
         is_str(text, row[i].want, "decoded %s", row[i].text);
-        ok(weft_json_is(&value, row[i].want), "is itself: %s", row[i].text);
+        ok(weft_json_is(&value, row[i].want), "the string equals its decoded text: %s",
+           row[i].text);
     }
     weft_arena_free(arena);
 }
@@ -66,7 +67,7 @@ static void test_refused_strings(void)
         const char *text = "untouched";
         is_int(weft_json_string(&value, arena, &text, &err), WEFT_INVALID_VALUE, "refused: %s",
                row[i].text);
-        is_str(err.text, row[i].why, "and why: %s", row[i].text);
+        is_str(err.text, row[i].why, "the error for %s gives the reason", row[i].text);
         is_str(text, "untouched", "nothing given: %s", row[i].text);
     }
     weft_arena_free(arena);
@@ -147,7 +148,7 @@ static void test_integers(void)
         struct weft_json value = value_of(row[i].text);
         int64_t number = 42;
         ok(weft_json_i64(&value, &number), "an integer: %s", row[i].text);
-        is_int(number, row[i].want, "which is: %s", row[i].text);
+        is_int(number, row[i].want, "the integer has its value: %s", row[i].text);
     }
 }
 
@@ -180,7 +181,7 @@ static void test_refused_integers(void)
     for (size_t i = 0; i < WEFT_LEN(row); i++) {
         struct weft_json value = value_of(row[i]);
         int64_t number = 42;
-        ok(!weft_json_i64(&value, &number) && number == 42, "not an integer: %s", row[i]);
+        ok(!weft_json_i64(&value, &number) && number == 42, "no integer: %s", row[i]);
     }
 }
 

@@ -148,8 +148,8 @@ static void test_round_trip(void)
     struct weft_json value;
     const char *back = NULL;
     is_int(weft_json_check(buf.data, buf.size, &value, NULL), WEFT_OK, "all of ASCII is valid");
-    is_int(weft_json_string(&value, arena, &back, NULL), WEFT_OK, "and decodes");
-    is_str(back, text, "to itself");
+    is_int(weft_json_string(&value, arena, &back, NULL), WEFT_OK, "all of ASCII decodes");
+    is_str(back, text, "the decoded text is the original");
 
     size_t refused = 0;
     for (int i = 0; i < 2000; i++) {
@@ -233,7 +233,7 @@ static void test_locale(void)
     double number = 0;
     ok(!weft_json_check("2.5", 3, &value, NULL) && weft_json_double(&value, &number) &&
            number == 2.5,
-       "and read");
+       "a decimal point is read in that locale");
     weft_buf_done(&buf);
     (void)uselocale(before);
     freelocale(comma);

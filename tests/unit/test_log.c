@@ -179,7 +179,7 @@ static void test_collect(void)
     weft_log_flush();
     const char *lines = written();
     const char *one = strstr(lines, "msg=one"), *two = strstr(lines, "msg=two");
-    ok(one && two && one < two, "and written together, in their order");
+    ok(one && two && one < two, "both lines are written in their order");
     weft_info("three");
     weft_warn("four");
     lines = written();
@@ -189,7 +189,7 @@ static void test_collect(void)
     weft_log_collect_end();
     ok(strstr(written(), "msg=five"), "nothing is left at the end");
     weft_info("six");
-    ok(strstr(written(), "msg=six"), "then lines go one by one again");
+    ok(strstr(written(), "msg=six"), "after the flush lines are written one by one");
 }
 
 int main(void)
@@ -209,6 +209,6 @@ int main(void)
     test_collect();
     weft_log_init(WEFT_INFO, WEFT_LOGFMT, -1);
     weft_info("nowhere to go");
-    is_str(written(), "", "a log that cannot be written harms nobody");
+    is_str(written(), "", "a log that cannot be written is ignored");
     return tap_done();
 }

@@ -11,21 +11,24 @@ static void test_small(void)
     int a, b;
     ok(weft_map_find(&map, "x", 1) == NULL, "a zeroed map is empty");
     weft_map_put(&map, "x", 1, &a);
-    ok(weft_map_find(&map, "x", 1) == &a, "what was put is found");
-    ok(weft_map_find(&map, "y", 1) == NULL, "what was not is not");
+    ok(weft_map_find(&map, "x", 1) == &a, "a key that was put is found");
+    ok(weft_map_find(&map, "y", 1) == NULL, "a key that was not put is not found");
     weft_map_put(&map, "x", 1, &b);
     ok(weft_map_find(&map, "x", 1) == &b, "a second put replaces the value");
-    is_int(map.count, 1, "and adds nothing");
+    is_int(map.count, 1, "a second put of a key adds no entry");
     weft_map_put(&map, "", 0, &a);
     ok(weft_map_find(&map, "", 0) == &a, "the empty key is a key");
     weft_map_put(&map, "x\0y", 3, &a);
     ok(weft_map_find(&map, "x\0y", 3) == &a, "a key may hold NUL");
-    ok(weft_map_find(&map, "x\0z", 3) == NULL, "and is compared behind it");
+    ok(weft_map_find(&map, "x\0z", 3) == NULL, "keys are compared behind a NUL");
     ok(weft_map_find(&map, "x", 1) == &b, "a prefix is another key");
     weft_map_done(&map);
     ok(map.count == 0 && weft_map_find(&map, "x", 1) == NULL, "empty again");
     weft_map_done(&map);
-    ok(true, "twice is fine");
+    weft_map_put(&map, "x", 1, &a);
+    ok(map.count == 1 && weft_map_find(&map, "x", 1) == &a,
+       "a map that was ended twice takes and finds a key");
+    weft_map_done(&map);
 }
 
 /* Keys are copied: the caller's buffer may change. */
@@ -58,7 +61,7 @@ static void test_many(void)
     for (int32_t i = MANY; i < 2 * MANY; i++)
         wrong += weft_map_find(&map, &i, sizeof(i)) != NULL;
     is_int(wrong, 0, "20,000 numbers, none lost, none too many");
-    is_int(map.count, MANY, "as many as were put");
+    is_int(map.count, MANY, "the count is the number of keys");
     ok((map.capacity & (map.capacity - 1)) == 0 && map.count <= map.capacity / 4 * 3,
        "never more than three quarters full");
     weft_map_done(&map);
@@ -80,7 +83,7 @@ static void test_remove(void)
     for (int32_t i = 0; i < MANY; i++)
         wrong += weft_map_find(&map, &i, sizeof(i)) != (i % 3 ? &value[i] : NULL);
     is_int(wrong, 0, "every third of 5,000 removed, and no other");
-    is_int(map.count, MANY - (MANY + 2) / 3, "as many as are left");
+    is_int(map.count, MANY - (MANY + 2) / 3, "the count is the number of keys that are left");
     for (int32_t i = 0; i < MANY; i += 3)
         weft_map_put(&map, &i, sizeof(i), &value[i]);
     for (int32_t i = 0; i < MANY; i++)

@@ -33,9 +33,10 @@ static void test_values(void)
     weft_buf_init(&text, 1 << 20);
     weft_metrics_write(metrics, &text);
     ok(has_line(&text, "weft_http_connections 0"), "a number that never moved is 0");
-    ok(has_line(&text, "weft_queue_requests{group=\"submit\"} 0"), "with labels too");
+    ok(has_line(&text, "weft_queue_requests{group=\"submit\"} 0"),
+       "a labelled number that never moved is 0");
     ok(!strstr(text.data, "weft_http_requests_total{"), "routes that were never met are left out");
-    ok(!strstr(text.data, "_bucket"), "and so are histograms");
+    ok(!strstr(text.data, "_bucket"), "histograms without values are left out");
 
     weft_metric_add(metrics, WEFT_METRIC_HTTP_CONNECTIONS, 0, 3);
     weft_metric_sub(metrics, WEFT_METRIC_HTTP_CONNECTIONS, 0, 1);

@@ -78,7 +78,7 @@ static void test_at_once(const struct weft_driver *driver)
     is_int(good, PROCESSES, "%s: ten processes at once", driver->name);
     struct weft_conn *conn = fixture_open(&f);
     is_int(count_applied(&f, conn), 3, "%s: each migration was applied once", driver->name);
-    ok(migrate(&f, conn, steps, 3) == WEFT_OK, "and nothing is left to do");
+    ok(migrate(&f, conn, steps, 3) == WEFT_OK, "a migration after that has nothing to do");
     weft_conn_close(conn);
     fixture_done(&f);
 }
@@ -94,7 +94,7 @@ static void test_checks(const struct weft_driver *driver)
     ok(migrate(&f, conn, changed, 3) == WEFT_SCHEMA && strstr(f.err.text, "migration 2 (second)") &&
            f.err.hint,
        "%s: a changed one is refused: %s", driver->name, f.err.text);
-    is_int(count_applied(&f, conn), 2, "and nothing behind it is applied");
+    is_int(count_applied(&f, conn), 2, "no migration after the changed one is applied");
 
     struct weft_migration broken[3] = {steps[0], steps[1], steps[2]};
     broken[2].pg.sql = "CREATE TABLE weft.half (id int); SELECT nonsense;";
@@ -104,11 +104,12 @@ static void test_checks(const struct weft_driver *driver)
     is_int(count_applied(&f, conn), 2, "%s: is not recorded", driver->name);
     broken[2].pg.sql = "CREATE TABLE weft.half (id int)";
     broken[2].sqlite.sql = "CREATE TABLE half (id)";
-    ok(!conn->broken && migrate(&f, conn, broken, 3) == WEFT_OK, "nor half done");
+    ok(!conn->broken && migrate(&f, conn, broken, 3) == WEFT_OK,
+       "the failed migration left nothing behind");
 
     ok(migrate(&f, conn, broken, 1) == WEFT_OK, "%s: an older binary runs", driver->name);
     struct weft_migration all[4] = {broken[0], broken[1], broken[2], steps[3]};
-    ok(migrate(&f, conn, all, 4) == WEFT_OK, "until a migration asks for a newer one");
+    ok(migrate(&f, conn, all, 4) == WEFT_OK, "a migration that asks for a newer binary is applied");
     ok(migrate(&f, conn, all, 3) == WEFT_OK, "this one is new enough");
     ok(migrate(&f, conn, all, 2) == WEFT_SCHEMA && strstr(f.err.text, "too old"),
        "%s: this one is not: %s", driver->name, f.err.text);
@@ -116,38 +117,40 @@ static void test_checks(const struct weft_driver *driver)
     fixture_done(&f);
 }
 
-/* Whoever finds everything applied needs no lock. */
+/* A process that finds everything applied needs no lock. */
 static void test_no_lock(const struct weft_driver *driver)
 {
     struct fixture f;
     fixture_init(&f, driver);
     struct weft_conn *holder = fixture_open(&f), *conn = fixture_open(&f);
     ok(migrate(&f, conn, steps, 1) == WEFT_OK, "one migration");
-    ok(driver->begin(holder, WEFT_TX_WRITE, &f.err) == WEFT_OK, "somebody migrates");
+    ok(driver->begin(holder, WEFT_TX_WRITE, &f.err) == WEFT_OK,
+       "another process begins to migrate");
     ok(driver->script(holder,
                       driver == &weft_driver_pg
                           ? "LOCK TABLE weft.migration IN SHARE ROW EXCLUSIVE MODE"
                           : "UPDATE migration SET name = name",
                       &f.err) == WEFT_OK,
-       "with the lock");
+       "the other process holds the lock");
     ok(migrate(&f, conn, steps, 1) == WEFT_OK, "%s: nothing to do, nothing to wait for",
        driver->name);
     driver->rollback(holder);
 
-    ok(driver->begin(holder, WEFT_TX_READ, &f.err) == WEFT_OK, "somebody reads");
+    ok(driver->begin(holder, WEFT_TX_READ, &f.err) == WEFT_OK, "another process begins to read");
     ok(driver->script(holder,
                       driver == &weft_driver_pg ? "SELECT * FROM weft.migration"
                                                 : "SELECT * FROM migration",
                       &f.err) == WEFT_OK,
-       "for long");
-    ok(migrate(&f, conn, steps, 2) == WEFT_OK, "%s: a reader holds up nobody", driver->name);
+       "the other process has read the table");
+    ok(migrate(&f, conn, steps, 2) == WEFT_OK, "%s: a reader does not hold up a migration",
+       driver->name);
     driver->rollback(holder);
     weft_conn_close(holder);
     weft_conn_close(conn);
     fixture_done(&f);
 }
 
-/* Whoever may only look is told what is missing, and leaves everything as it is. */
+/* A read-only check reports what is missing and changes nothing. */
 static void test_look_only(const struct weft_driver *driver)
 {
     struct fixture f;
@@ -158,7 +161,7 @@ static void test_look_only(const struct weft_driver *driver)
        "%s: an empty store is refused: %s", driver->name, f.err.text);
     ok(migrate(&f, conn, steps, 1) == WEFT_OK, "one migration");
     ok(weft_migrate(conn, &set, f.arena, &f.err) == WEFT_SCHEMA && strstr(f.err.text, "1 of 2"),
-       "so is one that lags behind: %s", f.err.text);
+       "a schema that lags behind is refused: %s", f.err.text);
     is_int(count_applied(&f, conn), 1, "nothing was applied");
     ok(migrate(&f, conn, steps, 2) == WEFT_OK &&
            weft_migrate(conn, &set, f.arena, &f.err) == WEFT_OK,
@@ -176,7 +179,7 @@ static void test_not_ours(const struct weft_driver *driver)
                       driver == &weft_driver_pg
                           ? "CREATE SCHEMA weft; CREATE TABLE weft.theirs (id int)"
                           : "CREATE TABLE theirs (id)") == WEFT_OK,
-       "somebody's table");
+       "the schema has a foreign table");
     ok(migrate(&f, conn, steps, 1) == WEFT_SCHEMA && strstr(f.err.text, "not weft's"),
        "%s: is left alone: %s", driver->name, f.err.text);
     weft_conn_close(conn);
@@ -193,7 +196,7 @@ static void test_our_own(const struct weft_driver *driver)
        "%s: all migrations: %s", driver->name, f.err.text);
     ok(driver->prepare(conn, &f.err) == WEFT_OK, "%s: all statements: %s", driver->name,
        f.err.text);
-    ok(driver->prepare(conn, &f.err) == WEFT_OK, "and once more");
+    ok(driver->prepare(conn, &f.err) == WEFT_OK, "preparing the statements a second time succeeds");
     ok(migrate(&f, conn, weft_migrations, 3) == WEFT_SCHEMA && strstr(f.err.text, "too old"),
        "%s: a binary that does not know flows is refused: %s", driver->name, f.err.text);
     ok(migrate(&f, conn, weft_migrations, 6) == WEFT_SCHEMA,
@@ -202,7 +205,7 @@ static void test_our_own(const struct weft_driver *driver)
     fixture_done(&f);
 }
 
-/* A role that may connect and no more; then one for which somebody has made the schema. */
+/* A role that may connect and no more; then one for which the schema was made. */
 static void test_permission(void)
 {
     struct fixture f;
@@ -218,8 +221,9 @@ static void test_permission(void)
     ok(fixture_script(&f, admin,
                       weft_arena_printf(f.arena, "CREATE SCHEMA weft AUTHORIZATION %s", role)) ==
            WEFT_OK,
-       "is given one");
-    ok(migrate(&f, conn, steps, 1) == WEFT_OK, "and may use it: %s", f.err.text);
+       "the role is given a schema");
+    ok(migrate(&f, conn, steps, 1) == WEFT_OK, "the migration uses the schema it was given: %s",
+       f.err.text);
     weft_conn_close(conn);
     ok(fixture_script(&f, admin,
                       weft_arena_printf(f.arena, "DROP OWNED BY %s; DROP ROLE %s", role, role)) ==
@@ -285,7 +289,8 @@ static void test_reader(void)
     is_int(exit_of(migrate_beside(&f, change, 2, WEFT_SECOND, told[1])), 1,
            "a migration that needs the table gives up after its time, and says why");
     int64_t pid = 0;
-    ok(read(told[0], &pid, sizeof(pid)) == sizeof(pid) && pid > 0, "it knows who is in the way");
+    ok(read(told[0], &pid, sizeof(pid)) == sizeof(pid) && pid > 0,
+       "the migration reports the process in its way");
 
     pid_t child = migrate_beside(&f, change, 2, 60 * WEFT_SECOND, told[1]);
     weft_usec end_us = weft_boot_us() + 60 * WEFT_SECOND;
@@ -297,11 +302,11 @@ static void test_reader(void)
         if (poll(&ready, 1, 0) == 1)
             tries += read(told[0], &pid, sizeof(pid)) == sizeof(pid);
     }
-    is_int(tries, TRIES, "it tries again and again");
+    is_int(tries, TRIES, "the migration tries again and again");
     is_int(failed, 0, "other readers are served all the time: %s", f.err.text);
     f.driver->rollback(holder);
-    is_int(exit_of(child), 0, "it is applied when the reader has ended");
-    is_int(count_applied(&f, other), 2, "and recorded");
+    is_int(exit_of(child), 0, "the migration is applied when the reader has ended");
+    is_int(count_applied(&f, other), 2, "the migration is recorded");
     (void)close(told[0]);
     (void)close(told[1]);
     weft_conn_close(holder);
@@ -348,10 +353,12 @@ static void test_concurrently(void)
     for (int i = 0; i < WRITES; i++)
         wrote += fixture_script(&f, other, "INSERT INTO weft.first VALUES (2)") == WEFT_OK;
     is_int(wrote, WRITES, "writers go on meanwhile: %s", f.err.text);
-    ok(holds(&f, other, "SELECT count(*) = 1 FROM weft.migration"), "it is not recorded yet");
+    ok(holds(&f, other, "SELECT count(*) = 1 FROM weft.migration"),
+       "the migration is not recorded yet");
     f.driver->rollback(holder);
-    is_int(exit_of(child), 0, "it is built when the transactions from before have ended");
-    ok(holds(&f, other, valid) && count_applied(&f, other) == 2, "and recorded");
+    is_int(exit_of(child), 0, "the index is built when the older transactions have ended");
+    ok(holds(&f, other, valid) && count_applied(&f, other) == 2,
+       "the index is valid and the migration recorded");
 
     ok(fixture_script(&f, other,
                       "UPDATE pg_index SET indisvalid = false WHERE indexrelid = "
@@ -363,9 +370,9 @@ static void test_concurrently(void)
         pid[i] = migrate_beside(&f, change, 2, 60 * WEFT_SECOND, told[1]);
     for (int i = 0; i < PROCESSES; i++)
         good += exit_of(pid[i]) == 0;
-    is_int(good, PROCESSES, "several processes at once begin anew");
+    is_int(good, PROCESSES, "several processes at once start over");
     ok(holds(&f, other, valid), "the index is whole");
-    is_int(count_applied(&f, other), 2, "and recorded once");
+    is_int(count_applied(&f, other), 2, "the migration is recorded once");
     (void)close(told[0]);
     (void)close(told[1]);
     weft_conn_close(holder);

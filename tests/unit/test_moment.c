@@ -91,7 +91,7 @@ static void test_refused(void)
     bool cut = false;
     for (size_t size = 0; size < sizeof(whole) - 1; size++)
         cut = cut || weft_moment_parse(whole, size, &moment_us);
-    ok(!cut, "nor is any beginning of one");
+    ok(!cut, "no prefix of a moment is a moment");
 }
 
 static void test_print(void)

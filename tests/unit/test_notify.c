@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Bells: notices between replicas, and what happens when the connection goes. */
+/* Notices between replicas, and the loss of their connection. */
 
 #include "store/notify.h"
 #include "store_fixture.h"
@@ -43,8 +43,9 @@ static void test_notices(struct fixture *f)
     ok(weft_notifier_send(a, "1:2 'quoted' \\", &f->err) == WEFT_OK, "a rings");
     is_str(wait_next(f, b), "1:2 'quoted' \\", "b hears it as it was");
     ok(weft_notifier_send(b, "", &f->err) == WEFT_OK, "b answers with nothing");
-    is_str(wait_next(f, a), "", "which is a notice too: not its own one");
-    ok(weft_notifier_next(a, f->arena, &text, &f->err) == WEFT_OK && !text, "its own never comes");
+    is_str(wait_next(f, a), "", "an empty notice arrives as the next one");
+    ok(weft_notifier_next(a, f->arena, &text, &f->err) == WEFT_OK && !text,
+       "a notifier does not hear its own notice");
 
     char longest[WEFT_NOTICE_TEXT_MAX + 1];
     memset(longest, 'x', WEFT_NOTICE_TEXT_MAX);
@@ -70,11 +71,12 @@ static void test_apart(struct fixture *f, struct fixture *other)
     struct weft_notifier *a = open_bell(f, f->url), *b = open_bell(f, f->url);
     struct weft_notifier *stranger = open_bell(other, other->url);
     const char *text = NULL;
-    ok(weft_notifier_send(stranger, "elsewhere", &f->err) == WEFT_OK, "somebody else rings");
-    ok(weft_notifier_send(a, "here", &f->err) == WEFT_OK, "then a");
+    ok(weft_notifier_send(stranger, "elsewhere", &f->err) == WEFT_OK,
+       "a notifier of another schema rings");
+    ok(weft_notifier_send(a, "here", &f->err) == WEFT_OK, "notifier a rings");
     is_str(wait_next(f, b), "here", "b hears a alone");
     ok(weft_notifier_next(stranger, f->arena, &text, &f->err) == WEFT_OK && !text,
-       "and the other does not");
+       "a notifier of another schema does not hear it");
     weft_notifier_close(a);
     weft_notifier_close(b);
     weft_notifier_close(stranger);
@@ -101,8 +103,10 @@ static void test_lost(struct fixture *f)
         rc = weft_notifier_next(bell, f->arena, &text, &f->err);
     }
     is_int(rc, WEFT_UNAVAILABLE, "the bell says so: %s", f->err.text);
-    is_int(weft_notifier_next(bell, f->arena, &text, &f->err), WEFT_UNAVAILABLE, "and goes on");
-    is_int(weft_notifier_send(bell, "x", &f->err), WEFT_UNAVAILABLE, "nor does it ring");
+    is_int(weft_notifier_next(bell, f->arena, &text, &f->err), WEFT_UNAVAILABLE,
+           "next goes on to fail");
+    is_int(weft_notifier_send(bell, "x", &f->err), WEFT_UNAVAILABLE,
+           "ring fails on a broken connection");
     weft_notifier_close(bell);
     bell = open_bell(f, f->url);
     ok(weft_notifier_send(bell, "x", &f->err) == WEFT_OK, "a new one does");
@@ -115,9 +119,10 @@ int main(void)
     struct weft_notifier *bell = NULL;
     struct weft_err err;
     is_int(weft_notifier_open("sqlite:x.db", &bell, &err), WEFT_NOT_FOUND, "SQLite has no bells");
-    is_int(weft_notifier_open("http://x", &bell, &err), WEFT_INVALID_VALUE, "nor has nonsense");
+    is_int(weft_notifier_open("http://x", &bell, &err), WEFT_INVALID_VALUE,
+           "a URL of another scheme is refused");
     ok(weft_notifier_open("postgres:///x?host=/nowhere", &bell, &err) == WEFT_UNAVAILABLE,
-       "nobody there");
+       "a server that is not there is unavailable");
     weft_notifier_close(NULL);
     if (!fixture_has_pg()) {
         tap_skip("WEFT_TEST_PG is not set");

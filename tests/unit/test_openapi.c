@@ -123,7 +123,7 @@ static void check_refs(const struct weft_json *document, const char *text)
         }
     }
     ok(refs > 30, "there are %zu references", refs);
-    is_int(broken, 0, "and all of them lead somewhere");
+    is_int(broken, 0, "every reference has its target");
 }
 
 static void test_words(const struct weft_json *document)
@@ -136,7 +136,7 @@ static void test_words(const struct weft_json *document)
     int rc = WEFT_OK + 1, wrong = 0;
     for (; weft_json_next(&each); rc++)
         wrong += rc >= WEFT_RC_COUNT || !weft_json_is(&each.value, weft_rc_wire((enum weft_rc)rc));
-    is_int(wrong, 0, "are those of the table");
+    is_int(wrong, 0, "the error codes are those of the table");
     is_int(rc, WEFT_RC_COUNT, "all of them");
 }
 
@@ -239,8 +239,9 @@ int main(void)
     const struct weft_buf *text = weft_api_document(api);
     struct weft_json document;
     struct weft_err err = {0};
-    ok(!weft_json_check(text->data, text->size, &document, &err), "it is JSON (%s)", err.text);
-    ok(weft_api_document(api) == text, "it is made once");
+    ok(!weft_json_check(text->data, text->size, &document, &err), "the document is JSON (%s)",
+       err.text);
+    ok(weft_api_document(api) == text, "the document is made once");
     for (size_t i = 0; i < weft_route_count; i++)
         check_route(&document, &weft_routes[i]);
     check_refs(&document, text->data);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Origins: what a list may hold, and who is on it. */
+/* Origins: which lists are valid, and which origins they allow. */
 
 #include "net/http/origin.h"
 
@@ -57,12 +57,13 @@ static void test_allowed(struct weft_arena *arena)
     struct weft_origins origins;
     struct weft_err err = {0};
     ok(!weft_origins_parse("https://App.example http://dev:8080", arena, &origins, &err), "a list");
-    ok(weft_origins_allow(&origins, "https://app.example"), "as a browser writes it");
-    ok(weft_origins_allow(&origins, "http://dev:8080"), "with a port");
-    ok(!weft_origins_allow(&origins, "http://dev"), "another port");
-    ok(!weft_origins_allow(&origins, "http://app.example"), "another scheme");
+    ok(weft_origins_allow(&origins, "https://app.example"), "an origin in lower case is allowed");
+    ok(weft_origins_allow(&origins, "http://dev:8080"), "an origin with a port is allowed");
+    ok(!weft_origins_allow(&origins, "http://dev"), "an origin with another port is not allowed");
+    ok(!weft_origins_allow(&origins, "http://app.example"),
+       "an origin with another scheme is not allowed");
     ok(!weft_origins_allow(&origins, "https://app.example.evil"), "a longer host");
-    ok(!weft_origins_allow(&origins, "null"), "none");
+    ok(!weft_origins_allow(&origins, "null"), "the origin null is not allowed");
 }
 
 int main(void)

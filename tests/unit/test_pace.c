@@ -42,10 +42,10 @@ static void test_interval(void)
     is_int(weft_pace_next(&pace), START + 75 * S + 500 * WEFT_MS,
            "a look in vain of half a second is followed by a rest of five");
     weft_pace_expect(&pace, START + 72 * S);
-    is_int(weft_pace_next(&pace), START + 72 * S, "unless something becomes due");
+    is_int(weft_pace_next(&pace), START + 72 * S, "a due time comes before the rest");
     weft_pace_begin(&pace, START + 80 * S);
     weft_pace_end(&pace, &nothing, START + 90 * S);
-    is_int(weft_pace_next(&pace), START + 100 * S, "and never by one of more than ten");
+    is_int(weft_pace_next(&pace), START + 100 * S, "a long wait is cut to ten intervals");
     weft_pace_begin(&pace, START + 100 * S);
     weft_pace_end(&pace, &(struct weft_pace_run){.handled = true, .due_us = WEFT_NEVER},
                   START + 105 * S);
@@ -61,7 +61,7 @@ static void test_due(void)
     struct weft_pace pace = new_pace(10 * S);
     weft_pace_begin(&pace, START);
     weft_pace_end(&pace, &(struct weft_pace_run){.due_us = START + 4 * S}, START);
-    is_int(weft_pace_next(&pace), START + 4 * S, "what it reported comes before the interval");
+    is_int(weft_pace_next(&pace), START + 4 * S, "a reported due time comes before the interval");
     weft_pace_expect(&pace, START + 7 * S);
     is_int(weft_pace_next(&pace), START + 4 * S, "a later due time changes nothing");
     weft_pace_expect(&pace, START + 2 * S);
@@ -72,11 +72,12 @@ static void test_due(void)
     weft_pace_expect(&pace, START + 5 * S);
     weft_pace_end(&pace, &(struct weft_pace_run){.handled = true, .due_us = START + 6 * S},
                   START + 3 * S);
-    is_int(weft_pace_next(&pace), START + 5 * S, "what it hears while it runs is not lost");
+    is_int(weft_pace_next(&pace), START + 5 * S, "a due time heard during a run is not lost");
     weft_pace_begin(&pace, START + 5 * S);
     weft_pace_end(&pace, &(struct weft_pace_run){.handled = true, .due_us = START + 1},
                   START + 6 * S);
-    is_int(weft_pace_next(&pace), START + 6 * S, "it did something and more was due: at once");
+    is_int(weft_pace_next(&pace), START + 6 * S,
+           "a run that handled something and left more is repeated at once");
 }
 
 static void test_vain(void)
@@ -88,23 +89,24 @@ static void test_vain(void)
     weft_pace_end(&pace, &locked, START + 10);
     is_int(weft_pace_next(&pace), START + S + 10, "due, but not to be had: it waits the interval");
     (void)weft_pace_looked(&pace, START - 5 * S, S, START + 20);
-    is_int(weft_pace_next(&pace), START + S + 10, "nor does the poll hurry or delay it");
+    is_int(weft_pace_next(&pace), START + S + 10, "the poll neither hurries nor delays it");
     (void)weft_pace_looked(&pace, START, S, START + 20);
     is_int(weft_pace_next(&pace), START + S + 10, "up to the moment in which that run began");
     weft_pace_expect(&pace, START + 1);
-    is_int(weft_pace_next(&pace), START + 10, "what was due after that may be its business");
+    is_int(weft_pace_next(&pace), START + 10,
+           "a due time after that run began starts the next run");
     for (int i = 0; i < 10; i++)
         run_idle(&pace, START + 10 + i);
     weft_pace_begin(&pace, START + 20);
     weft_pace_end(&pace, &locked, START + 20);
-    is_int(weft_pace_next(&pace), START + 20 + S, "no spinning");
+    is_int(weft_pace_next(&pace), START + 20 + S, "a scanner whose rows are locked does not spin");
 }
 
 static void test_poll(void)
 {
     struct weft_pace pace = new_pace(S);
     ok(!weft_pace_looked(&pace, WEFT_NEVER, S, START), "a poll does not stand for the first run");
-    is_int(weft_pace_next(&pace), START, "which comes all the same");
+    is_int(weft_pace_next(&pace), START, "the first run comes at the start");
     run_idle(&pace, START);
     weft_usec now_us = START - 300 * WEFT_MS;
     bool idle = true;
@@ -119,7 +121,8 @@ static void test_poll(void)
     is_int(weft_pace_next(&pace), now_us + 300, "a poll tells when something is due");
     run_idle(&pace, now_us + 300);
     (void)weft_pace_looked(&pace, now_us + 301, S, now_us + S);
-    is_int(weft_pace_next(&pace), now_us + 301, "also when that has passed");
+    is_int(weft_pace_next(&pace), now_us + 301,
+           "a due time of the poll that has passed counts as well");
 
     pace = new_pace(100 * WEFT_MS);
     run_idle(&pace, START);
@@ -145,14 +148,15 @@ static void test_failures(void)
         weft_pace_fail(&pace, now_us, (uint64_t)wait_us / 2);
         is_int(weft_pace_next(&pace) - now_us, wait_us, "after %zu failures", i + 1);
         weft_pace_expect(&pace, now_us);
-        is_int(weft_pace_next(&pace) - now_us, wait_us, "what is due does not hurry it");
+        is_int(weft_pace_next(&pace) - now_us, wait_us,
+               "a due time does not hurry a scanner that failed");
         now_us = weft_pace_next(&pace);
     }
     run_idle(&pace, now_us);
     is_int(weft_pace_next(&pace), now_us + S, "when it works again, so does its pace");
     weft_pace_begin(&pace, now_us);
     weft_pace_fail(&pace, now_us, (uint64_t)S / 2);
-    is_int(weft_pace_next(&pace), now_us + S, "and it starts anew");
+    is_int(weft_pace_next(&pace), now_us + S, "the next failure waits as the first one did");
 
     pace = new_pace(600 * S);
     weft_pace_begin(&pace, START);
@@ -169,7 +173,8 @@ static void test_backoff(void)
     is_int(weft_pace_backoff(S, 60 * S, 0, 0), S / 2, "no failure is as good as one");
     is_int(weft_pace_backoff(0, 60 * S, 9, 77), 0, "nothing doubled is nothing");
     is_int(weft_pace_backoff(1, 1, 1, 5), 1, "an odd microsecond");
-    ok(weft_pace_backoff(86400 * S, 86400 * S, UINT32_MAX, UINT64_MAX) <= 86400 * S, "no overflow");
+    ok(weft_pace_backoff(86400 * S, 86400 * S, UINT32_MAX, UINT64_MAX) <= 86400 * S,
+       "the longest backoff does not overflow");
 }
 
 static void test_hold(void)
@@ -177,13 +182,13 @@ static void test_hold(void)
     struct weft_pace pace = new_pace(S);
     pace.hold_us = START + 10 * S;
     weft_pace_expect(&pace, START - 100 * S);
-    is_int(weft_pace_next(&pace), START + 10 * S, "not before the grace is over");
+    is_int(weft_pace_next(&pace), START + 10 * S, "a due scanner waits for the end of the grace");
     pace.hold_us = START + 3 * S;
-    is_int(weft_pace_next(&pace), START + 3 * S, "which may end earlier");
+    is_int(weft_pace_next(&pace), START + 3 * S, "the grace may end earlier");
     weft_pace_begin(&pace, START + 3 * S);
     weft_pace_fail(&pace, START + 3 * S, 0);
     pace.hold_us = START + 30 * S;
-    is_int(weft_pace_next(&pace), START + 30 * S, "nor for a retry");
+    is_int(weft_pace_next(&pace), START + 30 * S, "a hold outlasts the wait before a retry");
 }
 
 static void test_change(void)
@@ -193,11 +198,11 @@ static void test_change(void)
     weft_pace_change(&pace, 5 * S, START + 2 * S);
     is_int(weft_pace_next(&pace), START + 5 * S, "a shorter interval holds at once");
     weft_pace_change(&pace, 90 * S, START + 3 * S);
-    is_int(weft_pace_next(&pace), START + 90 * S, "and so does a longer one");
+    is_int(weft_pace_next(&pace), START + 90 * S, "a longer interval holds at once");
     weft_pace_change(&pace, S, START + 50 * S);
     is_int(weft_pace_next(&pace), START + S, "overdue by the new one");
     weft_pace_change(&pace, 0, START + 50 * S);
-    is_int(weft_pace_next(&pace), WEFT_NEVER, "off");
+    is_int(weft_pace_next(&pace), WEFT_NEVER, "a scanner that is off has no next run");
     weft_pace_change(&pace, 60 * S, START + 70 * S);
     is_int(weft_pace_next(&pace), START + 70 * S, "on again: at once");
     run_idle(&pace, START + 70 * S);
@@ -246,12 +251,15 @@ static void test_pick(void)
     bool barred[3] = {0};
     for (size_t i = 0; i < 3; i++)
         weft_pace_init(&pace[i], S, START + (weft_usec)i);
-    is_int((int64_t)weft_pace_pick(pace, barred, 3, START - 1), 3, "nobody before the time");
+    is_int((int64_t)weft_pace_pick(pace, barred, 3, START - 1), 3,
+           "no scanner is picked before its time");
     is_int((int64_t)weft_pace_pick(pace, barred, 3, START + 2), 0, "the first of three");
     weft_pace_begin(&pace[0], START + 2);
-    is_int((int64_t)weft_pace_pick(pace, barred, 3, START + 2), 1, "not one that runs");
+    is_int((int64_t)weft_pace_pick(pace, barred, 3, START + 2), 1,
+           "a running scanner is not picked");
     barred[1] = true;
-    is_int((int64_t)weft_pace_pick(pace, barred, 3, START + 2), 2, "not one without room");
+    is_int((int64_t)weft_pace_pick(pace, barred, 3, START + 2), 2,
+           "a scanner without room is not picked");
     weft_pace_end(&pace[0], &(struct weft_pace_run){.more = true, .due_us = WEFT_NEVER}, START + 3);
     barred[1] = false;
     is_int((int64_t)weft_pace_pick(pace, barred, 3, START + 3), 1, "more waits behind the others");
@@ -259,7 +267,8 @@ static void test_pick(void)
     weft_pace_fail(&pace[1], START + 3, 0);
     weft_pace_begin(&pace[2], START + 3);
     weft_pace_end(&pace[2], &nothing, START + 4);
-    is_int((int64_t)weft_pace_pick(pace, barred, 3, START + 4), 0, "and then runs at once");
+    is_int((int64_t)weft_pace_pick(pace, barred, 3, START + 4), 0,
+           "the scanner that waited runs at once");
 }
 
 int main(void)

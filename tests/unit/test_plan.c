@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What the engine threads take next: turns between namespaces, and slots of classes. */
+/* Which requests the engine threads take next: turns of namespaces, and slots of classes. */
 
 #include "net/group/plan.h"
 
@@ -76,8 +76,8 @@ static void test_turns(void)
     fill(&fair, "c", 2, 1);
     is_int(fair.lines, 3, "three namespaces wait");
     is_str(taken(&fair, ONE), "a", "the others came later");
-    is_str(taken(&fair, ONE), "b", "then the second is served although the first has more");
-    is_str(taken(&fair, ONE), "c", "and the third");
+    is_str(taken(&fair, ONE), "b", "the second namespace is served although the first has more");
+    is_str(taken(&fair, ONE), "c", "the third namespace is served third");
     is_int(weft_fair_of(&fair, "b").count, 0, "one namespace has no more");
     is_str(taken(&fair, FEW), "aca", "the rest goes together, one of each in turn");
     is_int(fair.lines + fair.all.count + fair.all.items + fair.small.count, 0, "nothing is left");
@@ -92,10 +92,10 @@ static void test_transactions(void)
     is_str(taken(&fair, FEW), "aaaaaaaaaa", "alone, a namespace fills the transaction");
     fill(&fair, "b", 2, 1);
     is_str(taken(&fair, FEW), "ababaa", "beside others it gets its share");
-    is_str(taken(&fair, FEW), "aaaaaa", "and the rest when it is alone again");
+    is_str(taken(&fair, FEW), "aaaaaa", "a namespace alone again gets the rest");
     fill(&fair, "a", 3, 10);
     fill(&fair, "b", 3, 1);
-    is_str(taken(&fair, FEW), "a", "what fills a transaction goes alone");
+    is_str(taken(&fair, FEW), "a", "a call that fills a transaction goes alone");
     is_str(taken(&fair, FEW), "bbb", "the small ones of another namespace are next");
     is_str(taken(&fair, FEW), "a", "the one that did not fit follows");
     fill(&fair, "b", 1, 1);
@@ -121,10 +121,10 @@ static void test_small(void)
     is_int(fair.small.items, 2, "only items of small lines are counted as such");
     is_str(taken(&fair, small), "bb", "small lines are taken without the others");
     fill(&fair, "b", 1, 1);
-    is_str(taken(&fair, large), "a", "and large ones without those");
-    is_int(fair.small.count, 2, "what is left of a large line is small");
+    is_str(taken(&fair, large), "a", "large lines are taken without the small ones");
+    is_int(fair.small.count, 2, "the rest of a large line is small");
     is_str(taken(&fair, ONE), "b", "the turn is the other one's");
-    is_str(taken(&fair, ONE), "a", "then the first one's again");
+    is_str(taken(&fair, ONE), "a", "the turn is the first namespace's again");
     weft_fair_done(&fair);
 }
 
@@ -180,25 +180,25 @@ static void test_classes(void)
     put(&plan, &HEAVY, "a", 10);
     is_int(run(&plan, 0), 1, "one slot for large flows is left to other namespaces");
     put(&plan, &HEAVY, "b", 10);
-    is_int(run(&plan, 0), 1, "to any of them");
+    is_int(run(&plan, 0), 1, "the other slot is for any other namespace");
     put(&plan, &ADMIN, "c", 1);
     is_int(run(&plan, 0), 0, "a thread is kept for a list, and one for an errand");
     put(&plan, &LIST, "a", 10);
-    is_int(run(&plan, 0), 1, "one list");
+    is_int(run(&plan, 0), 1, "one list runs");
     put(&plan, &LIST, "b", 10);
-    is_int(run(&plan, 0), 0, "and not two");
+    is_int(run(&plan, 0), 0, "a second list does not run");
     plan.errands = 2;
-    is_int(run(&plan, 0), 1, "one errand");
-    is_int(run(&plan, 0), 0, "what is slow leaves two threads");
+    is_int(run(&plan, 0), 1, "one errand runs");
+    is_int(run(&plan, 0), 0, "slow work leaves two threads");
     put(&plan, &SUBMIT, "b", 1);
-    is_int(run(&plan, 0), 1, "to what is folded together");
+    is_int(run(&plan, 0), 1, "the thread that is left takes a submit");
     struct weft_flow_spec spec = {.node_count = 1};
     struct weft_request *flow = new_ask(&FLOW, "b", 1);
     flow->items.item = &spec;
     (void)weft_plan_put(&plan, flow);
-    is_int(run(&plan, 0), 0, "but for one");
+    is_int(run(&plan, 0), 0, "a second flow does not run");
     put(&plan, &READ, "b", 1);
-    is_int(run(&plan, 0), 1, "which is left to quick reads");
+    is_int(run(&plan, 0), 1, "the thread that is left takes a quick read");
     empty(&plan);
 }
 
@@ -226,8 +226,9 @@ static void test_large_namespace(void)
     put(&plan, &SUBMIT, "b", 3);
     put(&plan, &COMPLETE, "b", 1);
     is_int(run(&plan, 0), 1, "another namespace need not wait for them");
-    is_int(batches[1].lots, 2, "its kinds share a transaction");
-    is_int(batches[1].lot[1].count + batches[1].lot[0].count, 4, "with all that it has");
+    is_int(batches[1].lots, 2, "the kinds of the namespace share a transaction");
+    is_int(batches[1].lot[1].count + batches[1].lot[0].count, 4,
+           "the transaction has all its requests");
     end(&plan, 2);
     put(&plan, &SUBMIT, "b", 1);
     for (int i = 0; i < 2; i++) {
@@ -235,7 +236,7 @@ static void test_large_namespace(void)
         put(&plan, &SUBMIT, "b", 1);
     }
     (void)run(&plan, WEFT_SECOND);
-    is_int(plan.queue[WEFT_GROUP_SUBMIT].apart, 1, "nor has the first to wait for the other");
+    is_int(plan.queue[WEFT_GROUP_SUBMIT].apart, 1, "the first waits for no other namespace");
     empty(&plan);
 }
 
@@ -264,7 +265,8 @@ static void test_large_claim(void)
         is_int(calls, 3 - row[i].joint, "%s", row[i].name);
         while (complete + 1 < calls && batches[complete].lot[0].request[0]->route != &COMPLETE)
             complete++;
-        is_int(batches[complete].lots, row[i].joint, "what b completes has so many kinds beside");
+        is_int(batches[complete].lots, row[i].joint,
+               "the transaction of b's completion has so many kinds");
         empty(&plan);
     }
 }
@@ -303,22 +305,22 @@ static void test_side_work(void)
     is_int(run(&plan, 0), 0, "nothing else is written beside it");
     weft_plan_side_work(&plan, &batches[0]);
     is_int(run(&plan, 0), 1, "while it works aside a small call runs");
-    is_str(batches[1].lot[0].request[0]->ns, "b", "of another namespace");
+    is_str(batches[1].lot[0].request[0]->ns, "b", "the small call is of another namespace");
     weft_plan_side_work(&plan, &batches[1]);
-    is_int(run(&plan, 0), 0, "which cannot step aside as well");
+    is_int(run(&plan, 0), 0, "a second call cannot work aside");
     end(&plan, 1);
     is_int(run(&plan, 0), 1, "the next small call follows");
     end(&plan, 1);
-    is_int(run(&plan, 0), 0, "and no large one");
+    is_int(run(&plan, 0), 0, "no large call runs");
     end(&plan, 1);
     is_int(run(&plan, 0), 1, "before the first has ended");
-    is_str(batches[0].lot[0].request[0]->ns, "a", "then it has its turn");
+    is_str(batches[0].lot[0].request[0]->ns, "a", "the first namespace has its turn");
     empty(&plan);
     weft_plan_init(&plan, THREADS, THREADS);
     (void)weft_plan_put(&plan, new_ask(&SUBMIT, "a", WEFT_BATCH_MAX));
     is_int(run(&plan, 0), 1, "with several writers a large call runs");
     weft_plan_side_work(&plan, &batches[0]);
-    is_int(plan.writing, 1, "and keeps its place");
+    is_int(plan.writing, 1, "a large call with side work keeps its place");
     empty(&plan);
 }
 
@@ -384,7 +386,7 @@ static void test_room(void)
     for (; weft_plan_has_room(&plan, "b", MOST); more++)
         put(&plan, &READ, "b", 1);
     ok(more > 0 && more <= MOST / 2, "another one has room all the same, in bounds");
-    ok(!weft_plan_has_room(&plan, "a", MOST), "which the first has not");
+    ok(!weft_plan_has_room(&plan, "a", MOST), "the first namespace has no room");
     char name[200][8];
     for (size_t i = 0; i < 200; i++) {
         (void)snprintf(name[i], sizeof(name[i]), "n%zu", i);
@@ -413,11 +415,12 @@ static void test_walks(void)
     walk(&plan, "a", 1, 10);
     is_int(run(&plan, 0), 1, "walks of a token leave a slot of its namespace");
     walk(&plan, "a", 2, 1);
-    is_int(run(&plan, 0), 1, "to another token");
-    is_int(batches[1].lot[0].request[0]->token, 2, "which need not wait behind the first");
+    is_int(run(&plan, 0), 1, "the other slot is for another token");
+    is_int(batches[1].lot[0].request[0]->token, 2,
+           "the walk of the other token does not wait behind the first");
     end(&plan, 1);
     put(&plan, &LIST, "a", 1);
-    is_int(run(&plan, 0), 1, "and to plain lists");
+    is_int(run(&plan, 0), 1, "a plain list runs");
     end(&plan, 1);
     walk(&plan, "b", 0, 10);
     is_int(run(&plan, 0), 1, "another namespace has its own");
@@ -427,7 +430,7 @@ static void test_walks(void)
     walk(&plan, "a", 0, 10);
     is_int(run(&plan, 0), 2, "with many threads there are two walks at once");
     put(&plan, &LIST, "a", 4);
-    is_int(run(&plan, 0), 4, "and as many plain lists as before");
+    is_int(run(&plan, 0), 4, "plain lists run in the usual number");
     empty(&plan);
 
     weft_plan_init(&plan, THREADS, THREADS);
@@ -435,10 +438,10 @@ static void test_walks(void)
     struct weft_request more = {.route = &LIST, .ns = "a", .token = 1, .walks = true};
     ok(!weft_plan_has_room_to_walk(&plan, &more), "the walks of a token that wait are bounded");
     more.walks = false;
-    ok(weft_plan_has_room_to_walk(&plan, &more), "its plain lists have room");
+    ok(weft_plan_has_room_to_walk(&plan, &more), "plain lists of the token have room");
     more.walks = true;
     more.token = 2;
-    ok(weft_plan_has_room_to_walk(&plan, &more), "and so have the walks of another token");
+    ok(weft_plan_has_room_to_walk(&plan, &more), "walks of another token have room");
     empty(&plan);
 }
 
@@ -475,16 +478,19 @@ static void test_no_room_for_answers(void)
     }
     struct weft_request *other = new_ask(&READ, "other", 1);
     (void)weft_plan_put(&plan, other);
-    is_int(weft_plan_take_roomless(&plan, 999, to, 10), 0, "none has waited long enough");
-    is_int(weft_plan_take_roomless(&plan, 1001, to, 10), 2, "those that came first have");
+    is_int(weft_plan_take_roomless(&plan, 999, to, 10), 0, "no request has waited long enough");
+    is_int(weft_plan_take_roomless(&plan, 1001, to, 10), 2,
+           "the first two requests have waited long enough");
     ok(to[0]->queued_us == 1000 && to[1]->queued_us == 1001, "a read and a list");
     is_int(plan.waiting, 3, "the others wait");
-    is_int(weft_plan_take_roomless(&plan, 2000, to, 1), 1, "as many as are asked for");
+    is_int(weft_plan_take_roomless(&plan, 2000, to, 1), 1,
+           "as many requests are taken as are asked for");
     (void)weft_answers_give(&answers, "full", 1);
-    is_int(weft_plan_take_roomless(&plan, 2000, to, 10), 0, "none when there is room again");
+    is_int(weft_plan_take_roomless(&plan, 2000, to, 10), 0,
+           "no request is taken when there is room again");
     (void)weft_answers_give(&answers, "full", 49);
     plan.answers = NULL;
-    is_int(weft_plan_take_roomless(&plan, 2000, to, 10), 0, "none without a budget");
+    is_int(weft_plan_take_roomless(&plan, 2000, to, 10), 0, "no request is taken without a budget");
     struct weft_fair_limit all = {.count = 10, .items = 10, .bytes = 10, .share = 10};
     struct weft_fair_sum sum;
     is_int(weft_fair_take(&plan.queue[WEFT_GROUP_NONE].fair, &all, to, &sum) +
@@ -537,7 +543,7 @@ static void test_room_goes_meanwhile(void)
     (void)pthread_join(thread, NULL);
     is_int(empty_batches, 0, "a batch that is taken has a request");
     ok(takes > 0, "a list is taken while there is room");
-    is_int(plan.waiting, 1, "and waits again in its queue");
+    is_int(plan.waiting, 1, "the list waits in its queue again");
     empty(&plan);
 }
 

@@ -314,7 +314,7 @@ static void test_large(struct plans *p)
     ok(small > 0 && (double)large / (double)small < 1.5,
        "a claim costs the same with ten times the backlog: %ld and %ld buffers", small, large);
     ok(small > 0 && (double)analysed / (double)small < 1.5,
-       "and with statistics: %ld and %ld buffers", small, analysed);
+       "a claim costs the same with statistics: %ld and %ld buffers", small, analysed);
 }
 
 /* A plan that was made on empty tables is kept while they grow: the worst order of events. */

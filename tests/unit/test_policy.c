@@ -21,12 +21,12 @@ static void test_defaults(void)
     struct weft_err err;
     ok(weft_policy_resolve(NULL, arena, &rules, &err) == WEFT_OK, "no policy is a policy");
     is_int(rules.max_attempts, 25, "25 attempts");
-    is_int(rules.backoff, WEFT_BACKOFF_EXPONENTIAL, "exponential");
+    is_int(rules.backoff, WEFT_BACKOFF_EXPONENTIAL, "the default backoff is exponential");
     is_int(rules.initial_us, WEFT_SECOND, "from a second");
-    is_int(rules.max_us, 3600 * WEFT_SECOND, "to an hour");
-    ok(rules.factor == 2, "doubling");
-    ok(rules.jitter, "with jitter");
-    is_int(rules.attempt_timeout_us, 0, "no timeout");
+    is_int(rules.max_us, 3600 * WEFT_SECOND, "the default longest wait is an hour");
+    ok(rules.factor == 2, "the default factor is 2");
+    ok(rules.jitter, "the default has jitter");
+    is_int(rules.attempt_timeout_us, 0, "the default has no attempt timeout");
     is_int(rules.lease_us, 30 * WEFT_SECOND, "leases of 30 s");
     is_int(rules.max_lost, 10, "ten leases may be lost");
     is_int(rules.retention_us, 0, "nothing is said about how long it is kept");
@@ -134,10 +134,11 @@ static void check_round_trip(const char *text)
     struct weft_json value;
     struct weft_policy policy;
     struct weft_err err = {0};
-    ok(weft_json_check(text, strlen(text), &value, &err) == WEFT_OK, "it is JSON: %s", err.text);
-    if (ok(weft_policy_parse(&value, arena, &policy, &err) == WEFT_OK, "it is a policy: %s",
+    ok(weft_json_check(text, strlen(text), &value, &err) == WEFT_OK, "the policy is JSON: %s",
+       err.text);
+    if (ok(weft_policy_parse(&value, arena, &policy, &err) == WEFT_OK, "the policy is read: %s",
            err.text))
-        is_str(text_of(&policy), text, "and comes back as it was");
+        is_str(text_of(&policy), text, "the policy is written as it was read");
 }
 
 static void test_text(void)
@@ -150,7 +151,7 @@ static void test_text(void)
     is_str(text_of(&policy), text, "the order of classes does not matter");
     policy.no_retry = twice;
     policy.no_retry_count = 4;
-    is_str(text_of(&policy), text, "nor does saying one twice");
+    is_str(text_of(&policy), text, "a class that is given twice counts once");
     struct weft_policy spelled = {.max_attempts = 25,
                                   .initial_ms = 1000,
                                   .factor = 2,
@@ -212,11 +213,13 @@ static void test_old_text(void)
            weft_policy_parse(&value, arena, &policy, &err) == WEFT_OK &&
            weft_policy_resolve(&policy, arena, &rules, &err) == WEFT_OK,
        "an old text is read");
-    is_int(rules.retention_us, WEEK_US, "it states a week");
-    is_int(rules.max_attempts, 5, "it keeps the attempts that were the default then");
-    is_int(rules.max_us, 60 * WEFT_SECOND, "and the longest wait");
-    is_str(weft_policy_text(&rules, arena), text, "and is canonical");
-    ok(!strstr(text_of(&(struct weft_policy){0}), "retention"), "what is not stated is not there");
+    is_int(rules.retention_us, WEEK_US, "the old text states a week of retention");
+    is_int(rules.max_attempts, 5, "the old text keeps the attempts that were the default then");
+    is_int(rules.max_us, 60 * WEFT_SECOND,
+           "the old text keeps the longest wait that was the default then");
+    is_str(weft_policy_text(&rules, arena), text, "an old text is canonical");
+    ok(!strstr(text_of(&(struct weft_policy){0}), "retention"),
+       "a retention that is not stated is not written");
 }
 
 static void test_keeps(void)
@@ -386,9 +389,10 @@ static void test_unknown_named(void)
     struct weft_policy policy = {.max_attempts = 77};
     struct weft_err err = {0};
     ok(weft_json_check(text, strlen(text), &value, &err) == WEFT_OK, "a misspelled field");
-    is_int(weft_policy_parse(&value, arena, &policy, &err), WEFT_UNKNOWN_FIELD, "is refused");
-    ok(strstr(err.text, "jiter") != NULL, "by its name: %s", err.text);
-    is_int(policy.max_attempts, 77, "and nothing is given back");
+    is_int(weft_policy_parse(&value, arena, &policy, &err), WEFT_UNKNOWN_FIELD,
+           "a misspelled field is refused");
+    ok(strstr(err.text, "jiter") != NULL, "the error names the misspelled field: %s", err.text);
+    is_int(policy.max_attempts, 77, "a refused policy leaves the result as it was");
 }
 
 static void test_parse_values(void)
@@ -415,8 +419,8 @@ static void test_parse_values(void)
     ok(policy.no_jitter, "backoff.jitter");
     if (!is_int(policy.no_retry_count, 2, "no_retry") || !policy.no_retry)
         return;
-    is_str(policy.no_retry[0], "z", "its first class");
-    is_str(policy.no_retry[1], "a", "its second class, decoded");
+    is_str(policy.no_retry[0], "z", "the first class of no_retry");
+    is_str(policy.no_retry[1], "a", "the second class of no_retry is decoded");
 }
 
 int main(void)

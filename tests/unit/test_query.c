@@ -72,13 +72,14 @@ static void test_limits(struct weft_arena *arena)
     memset(text, 'a', sizeof(text) - 1);
     is_int(weft_query_parse(text, arena, &query, &err), WEFT_TOO_LARGE, "one byte too many");
     text[WEFT_QUERY_BYTES] = '\0';
-    ok(!weft_query_parse(text, arena, &query, &err) && query.count == 1, "as many as allowed");
+    ok(!weft_query_parse(text, arena, &query, &err) && query.count == 1,
+       "the longest query is accepted");
 
     size_t used = 0;
     for (int i = 0; i < WEFT_QUERY_PAIRS; i++)
         used += (size_t)snprintf(text + used, sizeof(text) - used, "p%d=%d&", i, i);
     ok(!weft_query_parse(text, arena, &query, &err) && query.count == WEFT_QUERY_PAIRS,
-       "as many pairs as allowed");
+       "the most pairs are accepted");
     is_str(weft_query_find(&query, "p15"), "15", "the last one is found");
     ok(!weft_query_find(&query, "p16"), "one that is not there is not");
     (void)snprintf(text + used, sizeof(text) - used, "more=1");
@@ -94,15 +95,16 @@ static void test_known(struct weft_arena *arena)
            !weft_query_check(&query, &route, &err),
        "parameters of the route pass");
     ok(!weft_query_parse("limit=2&flow=3", arena, &query, &err), "others are read");
-    is_int(weft_query_check(&query, &route, &err), WEFT_UNKNOWN_FIELD, "and refused");
-    is_str(err.field, "flow", "by name");
+    is_int(weft_query_check(&query, &route, &err), WEFT_UNKNOWN_FIELD,
+           "parameters that the route does not know are refused");
+    is_str(err.field, "flow", "the error names the unknown parameter");
 }
 
 static void test_of(void)
 {
-    is_str(weft_query_of("/a?b=1"), "b=1", "what follows the mark");
+    is_str(weft_query_of("/a?b=1"), "b=1", "the query is the text behind the mark");
     is_str(weft_query_of("/a?b=1?c"), "b=1?c", "the first mark");
-    is_str(weft_query_of("/a"), "", "no mark");
+    is_str(weft_query_of("/a"), "", "a target without a mark has an empty query");
     is_str(weft_query_of("/a#b?c"), "", "a mark in the fragment is none");
 }
 

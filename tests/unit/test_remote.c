@@ -34,14 +34,16 @@ static void test_submit(void)
            memcmp(&answer[0].id, &id, sizeof(id)) == 0,
        "the first was known");
     is_int(answer[1].err.rc, WEFT_CONFLICT, "the second is refused");
-    is_str(answer[1].err.field, "key", "for its key");
+    is_str(answer[1].err.field, "key", "the refused item names its key");
     is_str(answer[1].err.text, "other work (ask Ada)", "a hint that is not known is in the text");
     asked_for(0, "POST", "/v1/executions",
               "{\"items\":[{\"kind\":\"mail\",\"payload\":[1, 2],\"tags\":{\"a\":\"b\"},"
               "\"key\":\"k1\"},{\"kind\":\"mail\",\"payload_base64\":\"/w==\","
               "\"content_type\":\"application/json\",\"key\":\"k2\"}]}");
-    ok(strstr(stage.asked[0].header, "\r\nX-Weft-Namespace: blue\r\n") != NULL, "the namespace");
-    ok(strstr(stage.asked[0].header, "\r\nAuthorization: Bearer secret\r\n") != NULL, "the token");
+    ok(strstr(stage.asked[0].header, "\r\nX-Weft-Namespace: blue\r\n") != NULL,
+       "the request has the namespace");
+    ok(strstr(stage.asked[0].header, "\r\nAuthorization: Bearer secret\r\n") != NULL,
+       "the request has the token");
     end();
 }
 
@@ -106,7 +108,8 @@ static void test_parts(void)
                                         WEFT_OK};
     for (size_t i = 0; i < WEFT_LEN(odd); i++)
         is_int(answer[i].err.rc, want[i], "odd one %zu", i);
-    ok(strstr(stage.asked[7].header, "\r\nX-Weft-Namespace: red\r\n") != NULL, "its namespace");
+    ok(strstr(stage.asked[7].header, "\r\nX-Weft-Namespace: red\r\n") != NULL,
+       "the request has the namespace of its items");
     end();
     free(large);
 }
@@ -262,15 +265,15 @@ static void test_retry_after(void)
     begin(take, 2);
     int64_t began_ms = mono_ms();
     is_int(do_bare(), WEFT_OK, "after a second %s", err.text);
-    ok(mono_ms() - began_ms >= 1000, "and not before");
+    ok(mono_ms() - began_ms >= 1000, "the call waits a second before it tries again");
     end();
     const struct take later = {
         .status = 503, .header = "Retry-After: 60\r\n", .body = ERROR("unavailable", "null")};
     begin(&later, 1);
     began_ms = mono_ms();
     is_int(do_keyed(), WEFT_UNAVAILABLE, "a minute is too long");
-    is_int(stage.requests, 1, "to try again");
-    ok(mono_ms() - began_ms < 5000, "or to wait for");
+    is_int(stage.requests, 1, "a call that should wait a minute is not repeated");
+    ok(mono_ms() - began_ms < 5000, "a call that should wait a minute returns at once");
     end();
 }
 
@@ -298,8 +301,8 @@ static void test_refused(void)
     ok(weft_open(stage.url, NULL, &weft, &err) == WEFT_OK, "opening asks nothing");
     pthread_t thread;
     (void)pthread_create(&thread, NULL, open_later, &stage);
-    is_int(do_bare(), WEFT_OK, "what was never sent is tried again, whatever it is: %s", err.text);
-    is_int(stage.requests, 1, "and arrives once");
+    is_int(do_bare(), WEFT_OK, "a call that was never sent is tried again: %s", err.text);
+    is_int(stage.requests, 1, "the request arrives once");
     (void)pthread_join(thread, NULL);
     end();
 }
@@ -409,7 +412,7 @@ static void test_garbage(void)
 static void test_open(void)
 {
     ok(weft_open("http://", NULL, &weft, &err) == WEFT_INVALID_VALUE, "no host: %s", err.text);
-    is_str(err.field, "url", "is named");
+    is_str(err.field, "url", "the error names the url");
     ok(weft_open("http://h", &(struct weft_options){.ns = "a b"}, &weft, &err) ==
            WEFT_INVALID_VALUE,
        "a namespace with a space");

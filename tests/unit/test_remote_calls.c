@@ -33,19 +33,20 @@ static void test_claim(void)
     const struct weft_claimed *item = claims.item;
     ok(claims.count == 1 && item->epoch == 3 && item->attempt == 2 && item->priority == 7 &&
            item->lease_ms == 30000 && !item->tenant && item->tag_count == 1,
-       "its numbers");
-    is_str(item->kind, "k", "its kind");
-    ok(item->payload_size == 8 && memcmp(item->payload, "{\"a\": 1}", 8) == 0, "its payload");
+       "the claimed item has its numbers");
+    is_str(item->kind, "k", "the claimed item has its kind");
+    ok(item->payload_size == 8 && memcmp(item->payload, "{\"a\": 1}", 8) == 0,
+       "the claimed item has its payload");
     weft_claims_free(&claims);
     is_int(weft_claim(weft, claim, 2, &claims, &err), WEFT_OK, "two claims in a call");
     ok(claims.count == 2 && claims.item[0].claim == 0 && claims.item[1].claim == 1,
-       "are asked for one by one");
+       "the items name their claims");
     ok(!strstr(stage.asked[1].body, "wait_ms"), "without waiting for one of them");
     ok(strstr(stage.asked[2].header, "X-Weft-Namespace: red") != NULL, "in their namespaces");
     weft_claims_free(&claims);
     struct weft_claim bad = {.worker = "w", .wait_ms = 60001};
     is_int(weft_claim(weft, &bad, 1, &claims, &err), WEFT_INVALID_VALUE, "waiting has a bound");
-    is_str(err.field, "wait_ms", "which is named");
+    is_str(err.field, "wait_ms", "the error names wait_ms");
     bad.wait_ms = -1;
     is_int(weft_claim(weft, &bad, 1, &claims, NULL), WEFT_INVALID_VALUE, "on both sides");
     end();
@@ -131,7 +132,7 @@ static void test_steer(void)
     is_int(weft_steer(weft, WEFT_STEER_REPRIORITIZE, priority, 2, answer, &err), WEFT_OK,
            "priorities");
     ok(answer[0].state == WEFT_STATE_READY && answer[1].err.rc == WEFT_NOT_FOUND,
-       "are set one by one");
+       "each priority has its own answer");
     asked_for(2, "POST", "/v1/executions/" ID_TEXT "/priority", "{\"priority\":-3}");
     struct weft_sweep sweep;
     const struct weft_steer_all all = {
@@ -166,7 +167,7 @@ static void test_lanes_workers_passes(void)
     is_int(weft_lane_put(weft, &lane, &err), WEFT_OK, "a lane");
     asked_for(0, "PUT", "/v1/lanes/a%2Fb", NULL);
     ok(!strstr(stage.asked[0].body, "a/b") && strstr(stage.asked[0].body, "\"t\":2"),
-       "its settings: %s", stage.asked[0].body);
+       "the request has the settings of the lane: %s", stage.asked[0].body);
     uint64_t released = 0;
     ok(weft_goodbye(weft, "w:1", &released, &err) == WEFT_OK && released == 3, "a goodbye");
     asked_for(1, "POST", "/v1/workers/w%3A1/goodbye", "");
@@ -179,13 +180,13 @@ static void test_lanes_workers_passes(void)
     ok(report.counter_count == 2 && strcmp(report.counter[0].name, "processed") == 0 &&
            report.counter[0].value == 2 && strcmp(report.counter[1].name, "ended") == 0 &&
            report.counter[1].value == 1,
-       "what it counted, as far as it is known here");
+       "the known counters of the pass are read");
     is_int(weft_run_pass(weft, WEFT_SCANNER_INTAKE, 0, &report, &err), WEFT_UNAVAILABLE,
            "an answer that is no report");
     is_int(weft_run_pass(weft, WEFT_SCANNER_INTAKE, 0, &report, &err), WEFT_NOT_FOUND,
            "a scanner that the server does not have");
     is_int(weft_run_pass(weft, WEFT_SCANNER_COUNT, 0, &report, &err), WEFT_INVALID_VALUE,
-           "or nobody");
+           "a scanner out of range is refused");
     is_int(weft_lane_remove(weft, "a/b", &err), WEFT_OK, "a lane's settings are removed");
     asked_for(5, "DELETE", "/v1/lanes/a%2Fb", "");
     end();
@@ -219,7 +220,7 @@ static void test_tokens(void)
               "\"expires_ms\":5}");
     ok(tokens.count == 1 && tokens.item->id == 7 && tokens.item->scope_count == 2 &&
            strcmp(tokens.item->token, "weft_7_x") == 0,
-       "with its secret");
+       "the token has its secret");
     weft_tokens_free(&tokens);
     const struct weft_token_rotation rotation = {.id = 7, .grace_ms = -1};
     is_int(weft_token_rotate(weft, &rotation, &tokens, &err), WEFT_OK, "a rotation");
@@ -237,7 +238,7 @@ static void test_tokens(void)
     is_int(weft_token_create(weft, &spec, &tokens, &err), WEFT_FORBIDDEN, "one that is refused");
     is_int(weft_token_create(weft, &spec, &tokens, &err), WEFT_UNAVAILABLE,
            "an answer without a secret is none");
-    is_str(err.hint, "outcome_unknown", "and it is not known whether there is a token now");
+    is_str(err.hint, "outcome_unknown", "the hint says that the outcome is unknown");
     end();
 }
 
@@ -264,8 +265,8 @@ static void test_replicas(void)
     is_int(weft_replicas(weft, &replicas, &err), WEFT_OK, "replicas %s", err.text);
     ok(replicas.count == 2 && replicas.item[0].alive && !replicas.item[1].alive &&
            replicas.item[0].pid == 4 && replicas.item[0].seen_us == 1767225600001000,
-       "of both pages");
-    is_str(replicas.item[0].settings, "{\"a\":1}", "with their settings as text");
+       "the replicas of both pages are read");
+    is_str(replicas.item[0].settings, "{\"a\":1}", "the replica has its settings as text");
     asked_for(1, "GET", "/v1/replicas?limit=1000&after=n", NULL);
     weft_replicas_free(&replicas);
     ok(!replicas.item && !replicas.arena, "nothing is left");
@@ -277,7 +278,7 @@ static void test_replicas(void)
        "how one is set");
     ok(one->passes == 7 && one->failures == 1 && one->duration_us == 2000 && one->lag_us == 5000 &&
            one->next_us == 0 && one->counter_count == 1 && one->counters[0].value == 6,
-       "and what it did");
+       "the counters of the scanner are read");
     is_str(scanners.item[1].name, "later", "one that this version does not know is there too");
     asked_for(2, "GET", "/v1/scanners?limit=1000", NULL);
     weft_scanners_free(&scanners);
@@ -306,8 +307,8 @@ static void test_describe(void)
     ok(page.count == 2 && one->state == WEFT_STATE_RUNNING && one->epoch == 2 &&
            one->percent == 40 && one->capability_count == 1 && one->tag_count == 1,
        "one is there");
-    is_str(one->error_class, "c", "with its error");
-    is_str(one->ns, "blue", "and its namespace");
+    is_str(one->error_class, "c", "the execution has its error");
+    is_str(one->ns, "blue", "the execution has its namespace");
     ok(page.item[1].state == WEFT_STATE_NONE && page.item[1].percent == -1 &&
            memcmp(&page.item[1].id, &id2, sizeof(id2)) == 0,
        "the other is not");
@@ -317,11 +318,13 @@ static void test_describe(void)
     ok(strstr(stage.asked[2].path, "?wait_ms=") != NULL, "waits at the server");
     weft_page_free(&page);
     is_int(weft_wait(weft, &id, 30000, &page, &err), WEFT_OK, "a wait");
-    is_int(page.item[0].state, WEFT_STATE_SUCCEEDED, "for the end");
+    is_int(page.item[0].state, WEFT_STATE_SUCCEEDED, "the wait gives the ended execution");
     asked_for(3, "GET", "/v1/executions/" ID_TEXT "?wait_ms=20000", NULL);
     weft_page_free(&page);
-    is_int(weft_wait(weft, &id2, 10, &page, &err), WEFT_NOT_FOUND, "for nothing");
-    is_int(weft_wait(weft, &id2, -1, &page, &err), WEFT_INVALID_VALUE, "or less");
+    is_int(weft_wait(weft, &id2, 10, &page, &err), WEFT_NOT_FOUND,
+           "a wait for an unknown id is not found");
+    is_int(weft_wait(weft, &id2, -1, &page, &err), WEFT_INVALID_VALUE,
+           "a negative wait is refused");
     end();
 }
 
@@ -353,8 +356,8 @@ static void test_lists(void)
                                        .tag = &tag,
                                        .flow = id2};
     is_int(weft_list(weft, &filter, 7, "x=", &page, &err), WEFT_OK, "a page %s", err.text);
-    ok(page.count == 1 && page.item[0].state == WEFT_STATE_READY, "of one");
-    is_str(page.next, "c/1", "and there is more");
+    ok(page.count == 1 && page.item[0].state == WEFT_STATE_READY, "the page has one execution");
+    is_str(page.next, "c/1", "the page has a cursor");
     asked_for(0, "GET",
               "/v1/executions?lane=l&kind=k&state=ready&tenant=t&key=a%26b&flow=" ID2_TEXT
               "&tag=k%3Aa%20b&limit=7&after=x%3D",
@@ -363,28 +366,28 @@ static void test_lists(void)
     weft_page_free(&page);
     struct weft_attempts attempts = {0};
     is_int(weft_attempts(weft, &id, &attempts, &err), WEFT_OK, "attempts %s", err.text);
-    ok(attempts.count == 2 && attempts.item[0].epoch == 1, "of all pages");
-    is_str(attempts.item[1].error_class, "c", "with their errors");
+    ok(attempts.count == 2 && attempts.item[0].epoch == 1, "the attempts of all pages are read");
+    is_str(attempts.item[1].error_class, "c", "the attempt has its error");
     asked_for(2, "GET", "/v1/executions/" ID_TEXT "/attempts?after=2%20", NULL);
     weft_attempts_free(&attempts);
     struct weft_counts counts = {0};
     is_int(weft_counts(weft, "l", &counts, &err), WEFT_OK, "counts %s", err.text);
     ok(counts.count == 1 && counts.item[0].count[WEFT_STATE_READY] == 3 &&
            counts.item[0].succeeded_1h == 9 && counts.as_of_us == 1767225600001000,
-       "with their moment");
-    is_int(counts.age_ms, 250, "and their age");
+       "the counts have their moment");
+    is_int(counts.age_ms, 250, "the counts have their age");
     asked_for(3, "GET", "/v1/counts?lane=l", NULL);
     weft_counts_free(&counts);
     struct weft_lanes lanes = {0};
     is_int(weft_lanes(weft, &lanes, &err), WEFT_OK, "lanes %s", err.text);
     ok(lanes.count == 1 && lanes.item[0].paused && lanes.item[0].max_running == 4 &&
            lanes.item[0].weight_count == 1,
-       "with their settings");
+       "the lane has its settings");
     weft_lanes_free(&lanes);
     struct weft_workers workers = {0};
     is_int(weft_workers(weft, &workers, &err), WEFT_OK, "workers %s", err.text);
     ok(workers.count == 1 && workers.item[0].leases == 5 && workers.item[0].lane_count == 1,
-       "with their leases");
+       "the worker has its leases");
     weft_workers_free(&workers);
     end();
 }
@@ -398,11 +401,11 @@ static void test_bytes(void)
     begin(take, WEFT_LEN(take));
     struct weft_bytes bytes = {0};
     is_int(weft_result(weft, &id, &bytes, &err), WEFT_OK, "a result %s", err.text);
-    ok(bytes.size == 5 && memcmp(bytes.data, "hello", 5) == 0, "its bytes");
-    is_str(bytes.content_type, "text/plain", "its type");
+    ok(bytes.size == 5 && memcmp(bytes.data, "hello", 5) == 0, "the result has its bytes");
+    is_str(bytes.content_type, "text/plain", "the result has its content type");
     asked_for(0, "GET", "/v1/executions/" ID_TEXT "/result", NULL);
     weft_bytes_free(&bytes);
-    is_int(weft_payload(weft, &id, &bytes, &err), WEFT_NOT_FOUND, "no payload");
+    is_int(weft_payload(weft, &id, &bytes, &err), WEFT_NOT_FOUND, "a missing payload is not found");
     asked_for(1, "GET", "/v1/executions/" ID_TEXT "/payload", NULL);
     end();
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* A handle over https and with a token: who is trusted, and what is never sent to others. */
+/* A handle over https and with a token: which servers are trusted, and what is never sent to
+ * others. */
 
 #include "base/base.h"
 #include "core/token.h"
@@ -81,15 +82,15 @@ static void test_tls(void)
     const char *url = weft_server_url(server);
     ok(strncmp(url, "https://", 8) == 0, "speaks TLS at %s", url);
     is_int(submit_at(url, &(struct weft_options){.ca_file = cert_path}), WEFT_OK,
-           "who trusts its authority is served %s", err.text);
-    is_int(submit_at(url, NULL), WEFT_UNAVAILABLE, "who does not, does not speak to it: %s",
-           err.text);
-    ok(err.hint && strstr(err.hint, "authority"), "and is told what to do: %s", err.hint);
+           "a client that trusts the authority is served %s", err.text);
+    is_int(submit_at(url, NULL), WEFT_UNAVAILABLE,
+           "a client that does not trust the authority is refused: %s", err.text);
+    ok(err.hint && strstr(err.hint, "authority"), "the hint names the authority: %s", err.hint);
     is_int(submit_at(url, &(struct weft_options){.ca_file = "/no/such/file"}), WEFT_UNAVAILABLE,
            "an authority that is not there: %s", err.text);
     char plain[100];
     (void)snprintf(plain, sizeof(plain), "http%.90s", url + 5);
-    ok(submit_at(plain, NULL) != WEFT_OK, "it does not speak without TLS: %s", err.text);
+    ok(submit_at(plain, NULL) != WEFT_OK, "a client without TLS is refused: %s", err.text);
     weft_server_free(server);
 }
 
@@ -122,17 +123,17 @@ static void test_token(void)
     const char *url = weft_server_url(server);
     is_int(submit_at(url, NULL), WEFT_UNAUTHORIZED, "without a token: %s", err.text);
     is_int(submit_at(url, &(struct weft_options){.token = "wrong"}), WEFT_UNAUTHORIZED,
-           "with a wrong one: %s", err.text);
-    ok(!strstr(err.text, "wrong"), "which is not told");
+           "a wrong token is unauthorized: %s", err.text);
+    ok(!strstr(err.text, "wrong"), "the error does not show the token");
     is_int(submit_at(url, &(struct weft_options){.token = token}), WEFT_OK,
-           "with a good one, in its namespace: %s", err.text);
+           "a good token is accepted in its namespace: %s", err.text);
     is_int(submit_at(url, &(struct weft_options){.token = token, .ns = "red"}), WEFT_FORBIDDEN,
-           "not in another: %s", err.text);
+           "a good token is forbidden in another namespace: %s", err.text);
     struct weft *weft = NULL;
     struct weft_counts counts = {0};
     ok(weft_open(url, &(struct weft_options){.token = token}, &weft, &err) == WEFT_OK &&
            weft_counts(weft, NULL, &counts, &err) == WEFT_FORBIDDEN,
-       "nor for reading: %s", err.text);
+       "a token without the read scope cannot read: %s", err.text);
     weft_close(weft);
     weft_server_free(server);
 }

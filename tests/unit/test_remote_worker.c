@@ -144,9 +144,9 @@ static void test_claim_waits(void)
     ok(box_wait(&script->box, &script->claims, 2), "the next claim waits");
     int64_t began_ms = mono_ms();
     ok(box_wait(&script->box, &script->renewals, 3), "heartbeats go on");
-    ok(mono_ms() - began_ms < 5000, "at a third of the lease");
+    ok(mono_ms() - began_ms < 5000, "heartbeats come at a third of the lease");
     box_open(&script->box);
-    ok(box_wait(&script->box, &script->completed, 1), "and so does the result");
+    ok(box_wait(&script->box, &script->completed, 1), "the result arrives");
     is_int(script->claims, 2, "while the claim still waits");
     struct weft_worker_stats stats;
     began_ms = mono_ms();
@@ -170,19 +170,19 @@ static void test_silence(void)
     ok(box_wait(&script->box, &script->completed, 1), "the result is sent");
     int64_t began_ms = mono_ms();
     (void)weft_worker_stop(p.worker);
-    ok(mono_ms() - began_ms < 6000, "who stops does not wait for the answer");
+    ok(mono_ms() - began_ms < 6000, "a stop does not wait for the answer");
     play_end(&p);
 }
 
 /* A kind that was not asked for goes back. */
-static void test_stranger(void)
+static void test_job_of_another_kind(void)
 {
     struct play p;
     play_begin(&p, "theirs", &(struct weft_worker_options){.threads = 1}, wait_at_gate);
     ok(weft_worker_start(p.worker, &p.err) == WEFT_OK, "started");
     ok(box_wait(&p.script.box, &p.script.delayed, 1), "a strange job goes back");
     (void)weft_worker_stop(p.worker);
-    is_int(p.script.box.begun, 0, "and no handler sees it");
+    is_int(p.script.box.begun, 0, "no handler sees the job of another kind");
     play_end(&p);
 }
 
@@ -196,7 +196,7 @@ static void test_impatient(void)
     int64_t began_ms = mono_ms();
     ok(weft_worker_start(p.worker, &p.err) == WEFT_OK, "started");
     ok(box_wait(&p.script.box, &p.script.claims, 8), "claims come back empty");
-    ok(mono_ms() - began_ms >= 200, "and are not repeated at once");
+    ok(mono_ms() - began_ms >= 200, "empty claims are not repeated at once");
     play_end(&p);
 }
 
@@ -239,7 +239,7 @@ int main(void)
 {
     test_claim_waits();
     test_silence();
-    test_stranger();
+    test_job_of_another_kind();
     test_impatient();
     for (size_t s = 0; s < WEFT_LEN(world_stores); s++) {
         if (!world_is_http(world_stores[s]) || !world_exists(world_stores[s]))

@@ -79,11 +79,12 @@ static void test_row(struct weft_server *server, struct weft_arena *arena)
 {
     struct weft_replica_rows rows;
     SOON(count_rows(server, arena, &rows) == 1);
-    is_int((int64_t)count_rows(server, arena, &rows), 1, "it is on the list");
-    is_int(rows.item[0].pid, getpid(), "with its process");
+    is_int((int64_t)count_rows(server, arena, &rows), 1, "the replica is listed");
+    is_int(rows.item[0].pid, getpid(), "the row has its process");
     is_str(rows.item[0].url, weft_server_url(server), "where it listens");
-    ok(strstr(rows.item[0].settings, "\"threads\":6"), "its settings: %s", rows.item[0].settings);
-    ok(strstr(rows.item[0].scanners, "\"name\":\"lease_expiry\""), "and its scanners");
+    ok(strstr(rows.item[0].settings, "\"threads\":6"), "the row has its settings: %s",
+       rows.item[0].settings);
+    ok(strstr(rows.item[0].scanners, "\"name\":\"lease_expiry\""), "the row has its scanners");
     ok(is_close(rows.item[0].up_since_us, rows.item[0].started_us), "up since its start");
 }
 
@@ -106,8 +107,8 @@ static void test_two(const char *store)
        "the second waits as well");
     SOON(is_close(expiry_of(second), expiry_of(first)));
     ok(is_close(expiry_of(second), expiry_of(first)),
-       "until it hears of the first: the grace is the service's");
-    is_int((int64_t)count_rows(first, arena, &rows), 2, "both are on the list");
+       "the second replica adopts the grace of the first");
+    is_int((int64_t)count_rows(first, arena, &rows), 2, "both replicas are listed");
     ok(!weft_supervisor_uncovered(second, arena), "every scanner is covered");
 
     weft_scanner_defaults(off);
@@ -115,7 +116,8 @@ static void test_two(const char *store)
     weft_server_reload(first, &(struct weft_server_config){.scanners = off});
     weft_server_reload(second, &(struct weft_server_config){.scanners = off});
     SOON(weft_supervisor_uncovered(second, arena) != NULL);
-    is_str(weft_supervisor_uncovered(second, arena), "lease_expiry", "nobody runs this one now");
+    is_str(weft_supervisor_uncovered(second, arena), "lease_expiry",
+           "no replica covers lease_expiry");
     ok(weft_server_stop(first), "an orderly stop");
     weft_server_free(first);
     is_int((int64_t)count_rows(second, arena, &rows), 1, "takes it off the list");

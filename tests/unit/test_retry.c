@@ -34,7 +34,7 @@ static void test_growth(void)
     rules.factor = 10;
     is_int(weft_retry_backoff(&rules, 4, 0), WEFT_SECOND, "fixed ignores the factor");
     rules.max_us = WEFT_MS;
-    is_int(weft_retry_backoff(&rules, 4, 0), WEFT_MS, "but not the ceiling");
+    is_int(weft_retry_backoff(&rules, 4, 0), WEFT_MS, "fixed respects the ceiling");
     rules.backoff = WEFT_BACKOFF_EXPONENTIAL;
     is_int(weft_retry_backoff(&rules, 1, 0), WEFT_MS, "the ceiling holds from the first wait on");
     rules.initial_us = 0;
@@ -54,7 +54,7 @@ static void test_no_overflow(void)
     rules.initial_us = 1;
     for (size_t i = 2; i < WEFT_LEN(count); i++)
         is_int(weft_retry_backoff(&rules, count[i], 0), rules.max_us,
-               "and from a microsecond after %d", count[i]);
+               "the ceiling is reached from a microsecond after %d", count[i]);
     is_int(weft_retry_backoff(&rules, 0, 0), 1, "no failure yet is as good as one");
 }
 
@@ -77,13 +77,14 @@ static void test_jitter(void)
         last = wait;
     }
     is_int(outside, 0, "no draw leaves the bounds");
-    is_int(shrinks, 0, "and a higher one never waits less");
+    is_int(shrinks, 0, "a higher draw never waits less");
     is_int(weft_retry_backoff(&rules, 20, 0), 48 * WEFT_SECOND,
-           "at the ceiling: from four fifths of it");
+           "the waits at the ceiling begin at four fifths of it");
     most = weft_retry_backoff(&rules, 20, UINT64_MAX);
-    ok(most <= rules.max_us && most >= rules.max_us - 1, "but never more than the ceiling");
+    ok(most <= rules.max_us && most >= rules.max_us - 1,
+       "the wait at the ceiling never exceeds it");
     is_int(weft_retry_backoff(&rules, 20, (uint64_t)1 << 63), 54 * WEFT_SECOND,
-           "and spread evenly below it");
+           "the waits at the ceiling are spread evenly below it");
     rules.jitter = false;
     is_int(weft_retry_backoff(&rules, 3, UINT64_MAX), whole, "without jitter the draw is nothing");
 }
@@ -170,7 +171,8 @@ static void test_at_once(void)
     is_int(weft_retry_decide(&rules, &live, &report).kind, WEFT_EVENT_RETRY_NOW,
            "a policy without a wait retries at once");
     rules.jitter = true;
-    is_int(weft_retry_decide(&rules, &live, &report).kind, WEFT_EVENT_RETRY_NOW, "with jitter too");
+    is_int(weft_retry_decide(&rules, &live, &report).kind, WEFT_EVENT_RETRY_NOW,
+           "a policy without a wait and with jitter retries at once");
     rules.initial_us = WEFT_SECOND;
     is_int(weft_retry_decide(&rules, &live, &report).kind, WEFT_EVENT_RETRY,
            "jitter never makes a retry immediate");
@@ -187,9 +189,9 @@ static void test_poison(void)
         struct weft_event event = weft_lost_decide(&rules, &live, 0);
         bool poison = lost >= rules.max_lost;
         is_int(event.kind, poison ? WEFT_EVENT_FAIL : WEFT_EVENT_LOSE,
-               "with %d lost and %d allowed", lost, rules.max_lost);
+               "the event with %d lost and %d allowed", lost, rules.max_lost);
         if (poison)
-            is_int(event.how, WEFT_ENDED_LOST, "it fails as lost");
+            is_int(event.how, WEFT_ENDED_LOST, "the execution fails as lost");
     }
 }
 

@@ -27,14 +27,14 @@ static void test_members(void)
     weft_rings_put(&rings, &c, 1);
     weft_rings_put(&rings, &a, 5);
     is_int(rings.listed.count, 3, "a queue is listed once");
-    is_int(weft_rings_find(&rings, 1)->tick, 5, "with its newest tick");
+    is_int(weft_rings_find(&rings, 1)->tick, 5, "the queue has its newest tick");
     weft_rings_put(&rings, &a, 2);
-    is_int(weft_rings_find(&rings, 1)->tick, 5, "which an older one leaves");
+    is_int(weft_rings_find(&rings, 1)->tick, 5, "an older tick leaves the newest");
     is_int(queues_in(&rings, "x", NULL), 2, "two in one lane");
     is_int(queues_in(&rings, "x", "k"), 1, "one of a kind in it");
-    is_int(queues_in(&rings, "y", "k"), 1, "and one of the other lane");
-    ok(!weft_rings_of(&rings, 2, "x", NULL), "none in another namespace");
-    is_int(weft_rings_of(&rings, 1, "x", NULL)->tenant.count, 1, "of one tenant");
+    is_int(queues_in(&rings, "y", "k"), 1, "the other lane has one queue of the kind");
+    ok(!weft_rings_of(&rings, 2, "x", NULL), "another namespace has no ring");
+    is_int(weft_rings_of(&rings, 1, "x", NULL)->tenant.count, 1, "the ring has one tenant");
     struct weft_queue other = queue_of(1, 12, "y", "k");
     weft_rings_put(&rings, &other, 6);
     is_int(queues_in(&rings, "x", "k"), 0, "another queue of the same number takes its place");
@@ -48,7 +48,7 @@ static void test_members(void)
        "a lane stays without queues");
     weft_rings_slim(&rings, 1);
     ok(!weft_rings_of(&rings, 1, "x", NULL) && queues_in(&rings, "y", NULL) == 1,
-       "until the empty ones are dropped");
+       "empty rings are dropped");
     weft_rings_done(&rings);
 }
 
@@ -71,7 +71,7 @@ static void test_turns(void)
     for (size_t i = 0; i < TENANTS; i++, tenant = tenant->after)
         right += tenant->id == order[i] && tenant->after->before == tenant;
     is_int(right, TENANTS, "two moved behind the others, in their order");
-    ok(tenant == ring->first, "and the ring is closed");
+    ok(tenant == ring->first, "the ring is closed");
     weft_rings_remove(&rings, weft_rings_find(&rings, 2));
     is_int(ring->first->id, 13, "the next is in front when the first goes");
     weft_rings_put(&rings, &queue[1], 2);
@@ -91,13 +91,14 @@ static void test_sweep(void)
     weft_rings_sweep(&rings, weft_rings_of(&rings, 1, "x", NULL), 4);
     is_int(rings.listed.count, MANY - MANY / 6, "the old ones of one lane go");
     weft_rings_sweep(&rings, NULL, 4);
-    is_int(rings.listed.count, MANY - MANY / 3, "then those of all lanes");
+    is_int(rings.listed.count, MANY - MANY / 3,
+           "a sweep of all lanes removes the old queues of the others");
     size_t wrong = 0;
     for (int32_t i = 0; i < MANY; i++)
         wrong += (weft_rings_find(&rings, i + 1) != NULL) != (i % 3 != 0);
-    is_int(wrong, 0, "and no other");
+    is_int(wrong, 0, "exactly the removed queues are gone");
     weft_rings_sweep(&rings, NULL, 8);
-    is_int(rings.listed.count, 0, "all");
+    is_int(rings.listed.count, 0, "all queues are removed");
     is_int(queues_in(&rings, "x", NULL), 0, "the lane has none");
     weft_rings_done(&rings);
 }

@@ -96,24 +96,26 @@ static void test_start(void)
     struct weft_scanner_schedule schedule = new_board(2);
     const struct weft_now now = at(0);
     is_int(begin(&schedule, 0), WEFT_SCANNER_INTAKE, "the first pass is at the start");
-    is_int(begin(&schedule, 0), WEFT_SCANNER_LEASE_EXPIRY, "and so are the others");
+    is_int(begin(&schedule, 0), WEFT_SCANNER_LEASE_EXPIRY,
+           "the second pass is at the start as well");
     is_int(begin(&schedule, 0), NOBODY, "two at once");
     is_int(weft_schedule_next(&schedule), WEFT_NEVER, "nothing to wait for but their end");
     end_well(&schedule, WEFT_SCANNER_INTAKE, &nothing, 0);
-    is_int(begin(&schedule, 0), WEFT_SCANNER_ATTEMPT_TIMEOUT, "then the next one");
+    is_int(begin(&schedule, 0), WEFT_SCANNER_ATTEMPT_TIMEOUT,
+           "the next scanner begins when there is room");
     ok(!weft_schedule_begin_now(&schedule, EXPIRY, &now), "an operator cannot begin one that runs");
-    ok(weft_schedule_begin_now(&schedule, PROMOTER, &now), "but any other, whatever the room");
-    is_int(schedule.running, 3, "which counts");
+    ok(weft_schedule_begin_now(&schedule, PROMOTER, &now),
+       "an operator can begin a scanner that does not run, without room");
+    is_int(schedule.running, 3, "the operator's pass counts as running");
 }
 
 /* What has no due time does the heavy work: one of them at a time, so others find room. */
 static void test_heavy(void)
 {
-    enum weft_scanner first = one_that_is(false, 0), second;
-    if (first == NOBODY || (second = one_that_is(false, (size_t)first + 1)) == NOBODY) {
-        ok(true, "there are no two scanners without due times # SKIP");
+    enum weft_scanner first = one_that_is(false, 0);
+    enum weft_scanner second = one_that_is(false, (size_t)first + 1);
+    if (!ok(second < NOBODY, "there are two scanners without due times"))
         return;
-    }
     struct weft_scanner_schedule schedule = new_board(2);
     run_all(&schedule);
     struct weft_now now = at(0);
@@ -123,7 +125,8 @@ static void test_heavy(void)
     enum weft_scanner next = begin(&schedule, later_us);
     ok(next != NOBODY && weft_scanner_info(next)->timed, "the other place is for one with times");
     end_well(&schedule, first, &nothing, later_us);
-    is_int(begin(&schedule, later_us), second, "until the heavy one has ended");
+    is_int(begin(&schedule, later_us), second,
+           "the second heavy scanner begins when the first has ended");
 }
 
 static void test_due(void)
@@ -138,7 +141,7 @@ static void test_due(void)
     weft_schedule_told(&schedule, due_us, S, &now);
     is_int(begin(&schedule, S), NOBODY, "the poll was their look");
     is_int(weft_schedule_status(&schedule, PROMOTER, &now, arena).last_pass_us, now.store_us,
-           "and shows that they are well");
+           "the poll counts as their last pass");
     struct weft_scanner_schedule blind = new_board(2);
     run_all(&blind);
     for (size_t i = 0; i < WEFT_SCANNER_COUNT; i++)
@@ -152,17 +155,20 @@ static void test_due(void)
     weft_schedule_told(&schedule, due_us, S, &now);
     is_int(weft_schedule_next(&schedule), BOOT + 701 * WEFT_MS,
            "a due time of the store in boot time");
-    is_int(begin(&schedule, 700 * WEFT_MS), NOBODY, "not before it has passed for sure");
-    is_int(begin(&schedule, 701 * WEFT_MS), PROMOTER, "then it runs");
+    is_int(begin(&schedule, 700 * WEFT_MS), NOBODY,
+           "the scanner does not begin before the due time has passed");
+    is_int(begin(&schedule, 701 * WEFT_MS), PROMOTER,
+           "the scanner begins when the due time has passed");
     now = at(3 * S);
     is_int(weft_schedule_status(&schedule, PROMOTER, &now, arena).lag_us, 2300 * WEFT_MS,
-           "its lag");
+           "the lag is the time since it was due");
     end_well(&schedule, PROMOTER,
              &(struct weft_pass_report){.handled = 9, .more = true, .next_due_us = WEFT_NEVER},
              3 * S);
     is_int(weft_schedule_status(&schedule, PROMOTER, &now, arena).lag_us, 2300 * WEFT_MS,
-           "is not over while there is more");
-    is_str(weft_schedule_unfinished(&schedule, arena), "delayed_promoter", "nor is it finished");
+           "the lag lasts while there is more");
+    is_str(weft_schedule_unfinished(&schedule, arena), "delayed_promoter",
+           "a scanner with more to do is unfinished");
     is_int(begin(&schedule, 3 * S), WEFT_SCANNER_INTAKE, "more waits behind those who waited");
     weft_arena_free(arena);
 }
@@ -195,11 +201,11 @@ static void test_settings(void)
         .interval_us = 500 * WEFT_MS, .batch = 5, .partition_first = 16, .partition_last = 31};
     (void)snprintf(setting[EXPIRY].ns, sizeof(setting[EXPIRY].ns), "acme");
     is_int((int64_t)weft_schedule_set(&schedule, setting, &now), WEFT_SCANNER_COUNT, "all change");
-    is_int(weft_schedule_next(&schedule), BOOT + 500 * WEFT_MS, "at once");
+    is_int(weft_schedule_next(&schedule), BOOT + 500 * WEFT_MS, "the new settings hold at once");
     struct weft_pass_config config = weft_schedule_config(&schedule.setting[EXPIRY]);
     ok(config.batch == 5 && config.partition_first == 16 && config.partition_last == 31 &&
            strcmp(config.ns, "acme") == 0,
-       "as a pass takes it");
+       "the config of a pass has the settings");
     config = weft_schedule_config(&schedule.setting[PROMOTER]);
     ok(!config.ns && config.partition_last == 0, "all partitions are no filter");
     struct weft_scanner_status status = weft_schedule_status(&schedule, PROMOTER, &now, arena);
@@ -249,18 +255,18 @@ static void test_failures(void)
     ok(others, "the others keep their pace");
     is_int((int64_t)schedule.deeds[EXPIRY].failures, 5, "each failure counts");
     is_int(logged(fd, "a pass failed"), 2, "one line for each change of the error");
-    is_int(logged(fd, "first"), 1, "not one for each failure");
+    is_int(logged(fd, "first"), 1, "a repeated error is logged once");
     struct weft_now now = at(since_us);
     is_str(weft_schedule_status(&schedule, EXPIRY, &now, arena).last_error, "second",
            "the last one");
-    ok(schedule.pace[EXPIRY].look_us - now.boot_us > 8 * S, "it has slowed down");
+    ok(schedule.pace[EXPIRY].look_us - now.boot_us > 8 * S, "a failing scanner has slowed down");
     weft_usec retry_us = schedule.pace[EXPIRY].look_us - BOOT;
     run_all_at(&schedule, retry_us);
-    is_int(logged(fd, "works again"), 1, "and one line when it works again");
+    is_int(logged(fd, "works again"), 1, "one line is logged when the scanner works again");
     ok(!weft_schedule_status(&schedule, EXPIRY, &now, arena).last_error,
        "nothing is wrong any more");
     is_int(weft_pace_next(&schedule.pace[EXPIRY]), BOOT + retry_us + S,
-           "its pace is the usual one");
+           "the scanner has its usual pace again");
     weft_log_init(WEFT_SILENT, WEFT_LOGFMT, STDERR_FILENO);
     (void)close(fd);
     weft_arena_free(arena);
@@ -284,8 +290,8 @@ static void test_counters(void)
     weft_schedule_end(&schedule, &beside, &now);
     const struct weft_scanner_status status = weft_schedule_status(&schedule, EXPIRY, &now, arena);
     is_int((int64_t)status.passes, 3, "all passes count, also one beside another");
-    is_int((int64_t)status.counters[1].value, 9, "and what they did");
-    is_int((int64_t)status.counters[0].value, 0, "by name");
+    is_int((int64_t)status.counters[1].value, 9, "the counters of all passes are added");
+    is_int((int64_t)status.counters[0].value, 0, "a counter that was not reported is 0");
     is_int(status.last_pass_us, STORE, "when it went well");
     is_int(status.duration_us, 0, "how long it took");
     weft_arena_free(arena);
@@ -359,7 +365,7 @@ static void test_heard(void)
             last = clock;
             looks++;
         }
-    ok(looks >= 4 && looks <= 6, "it looks 4 to 6 times when it finds nothing: %d", looks);
+    ok(looks >= 4 && looks <= 6, "the intake looks 4 to 6 times when it finds nothing: %d", looks);
     ok(last >= 30 * WEFT_MS && last <= 100 * WEFT_MS, "the last time 20 to 90 ms after: %d ms",
        (int)(last / WEFT_MS) - 10);
 

@@ -19,12 +19,12 @@ static void test_turns(void)
     is_int(weft_share_turns(share, 3, 7), 7, "all turns are given");
     ok(share[0].taken == 3 && share[1].taken == 2 && share[2].taken == 2,
        "one after the other, ties to the earlier");
-    is_int(weft_share_turns(share, 3, 2), 2, "two more");
+    is_int(weft_share_turns(share, 3, 2), 2, "two more turns are given");
     ok(share[0].taken == 0 && share[1].taken == 1 && share[2].taken == 1,
        "go to those who are behind");
-    is_int(weft_share_turns(share, 3, 0), 0, "no turns");
-    ok(share[0].taken + share[1].taken + share[2].taken == 0, "are nobody's");
-    is_int(weft_share_turns(share, 0, 5), 0, "nobody takes nothing");
+    is_int(weft_share_turns(share, 3, 0), 0, "no turns are given");
+    ok(share[0].taken + share[1].taken + share[2].taken == 0, "no turns are given to no tenant");
+    is_int(weft_share_turns(share, 0, 5), 0, "no tenants take no turns");
 }
 
 /* Claims of one: what a worker with a single slot does all day. */
@@ -65,7 +65,7 @@ static void test_most(void)
     struct weft_share share[] = {tenant(1), tenant(1), tenant(1)};
     share[0].most = 1;
     share[1].most = 0;
-    is_int(weft_share_turns(share, 3, 10), 10, "who has more takes what others leave");
+    is_int(weft_share_turns(share, 3, 10), 10, "a tenant with more takes what others leave");
     ok(share[0].taken == 1 && share[1].taken == 0 && share[2].taken == 9, "1, 0 and 9");
     share[2].most = 4;
     is_int(weft_share_turns(share, 3, 10), 5, "no more than there is");
@@ -83,7 +83,7 @@ static void test_refund(void)
     is_int(share[0].taken, 0, "all given back");
     ok(share[0].pass == before, "cost nothing");
     weft_share_turns(share, 2, 3);
-    is_int(share[0].taken, 3, "it is still its turn");
+    is_int(share[0].taken, 3, "the tenant still has its turn");
     weft_share_refund(&share[0], 1);
     is_int(share[0].taken, 2, "two of three used");
     ok(share[0].pass == before + 1, "two are charged");
@@ -96,11 +96,12 @@ static void test_alone(void)
     slow[1].most = 0;
     is_int(weft_share_turns(&one, 1, 1000), 1000, "alone, all turns");
     is_int(weft_share_turns(slow, 2, 1000), 1000, "beside one who has nothing, too");
-    ok(one.pass == slow[0].pass && one.taken == slow[0].taken, "at the same price");
+    ok(one.pass == slow[0].pass && one.taken == slow[0].taken, "the price is the same alone");
     one.most = 3;
     is_int(weft_share_turns(&one, 1, 1000), 3, "alone, no more than there is");
     one.most = UINT32_MAX;
-    is_int(weft_share_turns(&one, 1, UINT32_MAX), UINT32_MAX, "as many as can be counted");
+    is_int(weft_share_turns(&one, 1, UINT32_MAX), UINT32_MAX,
+           "as many turns as can be counted are given");
 }
 
 static void test_order(void)

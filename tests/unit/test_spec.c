@@ -118,11 +118,11 @@ static void test_resolved(void)
     ok(weft_spec_resolve(&plain, "space", NOW, arena, &out, &err) == WEFT_OK, "a plain spec");
     is_str(out.ns, "space", "the namespace of the handle");
     is_str(out.lane, "default", "the default lane");
-    is_str(out.tenant, "", "no tenant");
-    is_str(out.capset, "", "no capabilities");
+    is_str(out.tenant, "", "the spec without a tenant has an empty one");
+    is_str(out.capset, "", "the spec without capabilities has an empty set");
     ok(!out.tags && !out.key && !out.payload && !out.content_type, "nothing else");
-    is_int(out.state, WEFT_STATE_READY, "ready");
-    is_int(out.due_us, 0, "at once");
+    is_int(out.state, WEFT_STATE_READY, "the spec without a delay is ready");
+    is_int(out.due_us, 0, "the resolved spec is due at once");
     is_int(out.rules.max_attempts, 25, "under the default policy");
 
     static const struct {
@@ -167,9 +167,9 @@ static void test_tags(void)
     size_t count = 0;
     const struct weft_tag *back = weft_tags_parse(text, arena, &count);
     is_int(count, 4, "all of them read back");
-    is_str(tags_of(back, count), text, "as they were");
+    is_str(tags_of(back, count), text, "the tags are as they were");
     is_int((weft_tags_parse(NULL, arena, &count), count), 0, "no text is no tags");
-    is_int((weft_tags_parse("[1]", arena, &count), count), 0, "nor is another value");
+    is_int((weft_tags_parse("[1]", arena, &count), count), 0, "a JSON array of numbers is no tags");
 
     struct weft_err err = {0};
     const struct weft_tag twice[] = {{"a", "1"}, {"b", "2"}, {"a", "3"}};
@@ -253,7 +253,7 @@ static void test_needles(void)
     const struct weft_tag bad = {"a b", "v"};
     const char *text = "kept";
     is_int(weft_tag_needle(&bad, arena, &text, &err), WEFT_INVALID_VALUE, "a bad tag has none");
-    is_str(text, "kept", "and nothing is given back");
+    is_str(text, "kept", "a refused tag leaves the result as it was");
 }
 
 static void fingerprint_of(const struct weft_spec *spec, uint8_t ret_print[32])

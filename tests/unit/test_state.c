@@ -91,7 +91,8 @@ static void test_square(void)
     is_int(WEFT_LEN(square), WEFT_STATE_COUNT, "the table knows every state");
     for (size_t i = 0; i < WEFT_LEN(square); i++) {
         is_int(square[i].state, i, "row %zu of the table is in its place", i);
-        is_int(strlen(square[i].after), WEFT_EVENT_COUNT, "and has every event");
+        is_int(strlen(square[i].after), WEFT_EVENT_COUNT, "row %zu of the table has every event",
+               i);
         for (int e = 0; e < WEFT_EVENT_COUNT; e++) {
             enum weft_event_kind event = (enum weft_event_kind)e;
             enum weft_state want = by_letter(square[i].after[e]);
@@ -231,7 +232,7 @@ static void test_started(void)
     const struct weft_event claim = event_of(WEFT_EVENT_CLAIM);
     live.started_us = 0;
     ok(weft_state_step(&live, &claim, &step), "the first claim");
-    is_int(step.after.started_us, 3000, "is when it started");
+    is_int(step.after.started_us, 3000, "the first claim sets started_us");
 }
 
 /* A worker's delay of 0 is a release that must be remembered as a delay, and the other way round.
@@ -285,12 +286,13 @@ static void test_words(void)
                weft_state_name(state));
     }
     is_int(living, 6, "six states live");
-    is_int(weft_state_parse("none"), WEFT_STATE_NONE, "none is no state");
+    is_int(weft_state_parse("none"), WEFT_STATE_NONE, "the word none is no state");
     is_int(weft_state_parse("READY"), WEFT_STATE_NONE, "case matters");
     is_int(weft_state_parse(""), WEFT_STATE_NONE, "nothing is no state");
     is_str(weft_state_name((enum weft_state)99), "unknown", "a state out of range has a word");
     is_str(weft_ended_name(WEFT_ENDED_TIMED_OUT), "timed_out", "ends have words");
-    is_str(weft_ended_name((enum weft_ended)99), "unknown", "also out of range");
+    is_str(weft_ended_name((enum weft_ended)99), "unknown",
+           "an end out of range has the word unknown");
     for (int e = 0; e < WEFT_EVENT_COUNT; e++)
         for (int other = 0; other < e; other++)
             if (strcmp(weft_event_name((enum weft_event_kind)e),

@@ -219,7 +219,7 @@ static void test_error_in_the_middle(struct fixture *f, struct weft_conn *conn)
        "the story names the statement and no value");
     ok(rows[0].count == 77, "results are not written");
     ok(add(f, conn, 11) == WEFT_INTERNAL, "a failed transaction takes no more calls");
-    ok(d->commit(conn, &f->err) == WEFT_INTERNAL, "and does not commit");
+    ok(d->commit(conn, &f->err) == WEFT_INTERNAL, "a failed transaction does not commit");
     ok(!conn->broken && count_rows(f, conn) == 1, "%s: nothing was written", d->name);
     ok(d->begin(conn, WEFT_TX_WRITE, &f->err) == WEFT_OK && add(f, conn, 10) == WEFT_OK, "again");
     d->rollback(conn);
@@ -233,7 +233,7 @@ static void test_time(struct fixture *f, struct weft_conn *conn)
 {
     weft_usec first = 0, second = 0;
     ok(f->driver->time(conn, &first, &f->err) == WEFT_OK, "the time");
-    ok(f->driver->time(conn, &second, &f->err) == WEFT_OK, "and again");
+    ok(f->driver->time(conn, &second, &f->err) == WEFT_OK, "the time of the store a second time");
     ok(first > 1700000000 * WEFT_SECOND && second >= first && second - first < 60 * WEFT_SECOND,
        "%s: microseconds since 1970", f->driver->name);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What only PostgreSQL can do to a driver: lock timeouts, sessions that end, poolers, schemas. */
+/* The driver for PostgreSQL: lock timeouts, sessions that end, poolers, schemas. */
 
 #include "base/clock.h"
 #include "store/pg/pg.h"
@@ -60,34 +60,34 @@ static void test_numbers(struct fixture *f, struct weft_conn *conn)
     struct weft_conn *writer = open_writer(f, WEFT_TX_WRITE, 1);
     uint64_t xid = writer->xid;
     ok(xid > 0, "a write transaction knows its number before commit");
-    ok(settle(f, conn, xid) == WEFT_SETTLED_RUNNING, "running");
+    ok(settle(f, conn, xid) == WEFT_SETTLED_RUNNING, "an open transaction is running");
     ok(d->commit(writer, &f->err) == WEFT_OK, "commit");
-    ok(settle(f, conn, xid) == WEFT_SETTLED_COMMITTED, "committed");
+    ok(settle(f, conn, xid) == WEFT_SETTLED_COMMITTED, "a committed transaction is committed");
     struct weft_lost lost = {.xid = xid,
                              .lineage = writer->lineage,
                              .age_us = (weft_usec)10 * 366 * 86400 * WEFT_SECOND};
     enum weft_settled settled = WEFT_SETTLED_RUNNING;
     ok(d->settle(conn, &lost, &settled, &f->err) == WEFT_OK && settled == WEFT_SETTLED_UNKNOWN,
-       "but not when the server may have crashed since: numbers are given again then");
-    ok(lost.lineage.system != 0 && lost.lineage.timeline != 0, "it knows its lineage");
+       "an outcome is unknown when the server may have crashed since");
+    ok(lost.lineage.system != 0 && lost.lineage.timeline != 0, "the lost commit has its lineage");
     lost.age_us = 0;
     lost.lineage.timeline++;
     settled = WEFT_SETTLED_RUNNING;
     ok(d->settle(conn, &lost, &settled, &f->err) == WEFT_OK && settled == WEFT_SETTLED_UNKNOWN,
-       "nor on another timeline");
+       "an outcome is unknown on another timeline");
     lost.lineage.timeline--;
     lost.lineage.system++;
     settled = WEFT_SETTLED_RUNNING;
     ok(d->settle(conn, &lost, &settled, &f->err) == WEFT_OK && settled == WEFT_SETTLED_UNKNOWN,
-       "nor in another cluster");
+       "an outcome is unknown in another cluster");
     ok(d->begin(writer, WEFT_TX_WRITE, &f->err) == WEFT_OK && add(f, writer, 2) == WEFT_OK,
        "another one");
-    ok(writer->xid > xid, "has another number");
+    ok(writer->xid > xid, "another transaction has another number");
     xid = writer->xid;
     d->rollback(writer);
-    ok(settle(f, conn, xid) == WEFT_SETTLED_ABORTED, "aborted");
+    ok(settle(f, conn, xid) == WEFT_SETTLED_ABORTED, "a rolled back transaction is aborted");
     ok(settle(f, conn, xid + 1000000) == WEFT_SETTLED_UNKNOWN, "a number from the future");
-    ok(!conn->broken, "and the connection lives");
+    ok(!conn->broken, "the connection is not broken");
     weft_conn_close(writer);
 }
 
@@ -99,7 +99,7 @@ static void test_lock_timeout(struct fixture *f, struct weft_conn *conn)
     ok(f->driver->begin(other, WEFT_TX_KEYED, &f->err) == WEFT_OK, "begin elsewhere");
     ok(add(f, other, 3) == WEFT_BUSY && f->err.cause == WEFT_CAUSE_LOCK_TIMEOUT,
        "a lock that is not given: %s", f->err.text);
-    is_str(f->err.sqlstate, "55P03", "its state");
+    is_str(f->err.sqlstate, "55P03", "a lock timeout has SQLSTATE 55P03");
     f->driver->rollback(other);
     ok(!other->broken, "the connection lives");
     f->driver->rollback(conn);
@@ -161,7 +161,7 @@ static void test_killed_in_commit(struct fixture *f, struct weft_conn *conn)
     struct weft_conn *keyed = open_writer(f, WEFT_TX_KEYED, 6);
     ok(f->driver->commit(keyed, &f->err) == WEFT_BUSY && !keyed->broken,
        "a commit that is refused leaves the connection: %s", f->err.text);
-    ok(settle(f, keyed, keyed->xid) == WEFT_SETTLED_ABORTED, "and wrote nothing");
+    ok(settle(f, keyed, keyed->xid) == WEFT_SETTLED_ABORTED, "the refused commit wrote nothing");
     weft_conn_close(keyed);
 
     struct commit commit = {.f = *f, .conn = open_writer(f, WEFT_TX_WRITE, 7)};
@@ -197,7 +197,8 @@ static void test_without_names(struct fixture *f)
         ok(conn->xid > 0 && f->driver->commit(conn, &f->err) == WEFT_OK, "commit");
     }
     ok(f->driver->time(conn, &now_us, &f->err) == WEFT_OK && now_us > 0, "the time");
-    ok(settle(f, conn, conn->xid) == WEFT_SETTLED_COMMITTED, "settle");
+    ok(settle(f, conn, conn->xid) == WEFT_SETTLED_COMMITTED,
+       "the transaction is settled as committed");
     weft_conn_close(conn);
 }
 
@@ -218,7 +219,8 @@ static void test_schema_names(void)
     for (size_t i = 0; i < WEFT_LEN(row); i++) {
         is_str(weft_pg_place_schema(row[i].sql, "x", arena), row[i].want ? row[i].want : row[i].sql,
                "the schema in text %zu", i);
-        is_str(weft_pg_place_schema(row[i].sql, "weft", arena), row[i].sql, "or as it is");
+        is_str(weft_pg_place_schema(row[i].sql, "weft", arena), row[i].sql,
+               "the schema weft leaves the text as it is");
     }
     weft_arena_free(arena);
 }
@@ -246,19 +248,8 @@ static void test_bad_urls(struct fixture *f)
         struct weft_conn *conn = NULL;
         enum weft_rc rc = weft_driver_pg.open(row[i].url, &conn, &f->err);
         is_int(rc, row[i].want, "%s: %s", row[i].name, f->err.text);
-        ok(!strstr(f->err.text, "s3cret"), "and no password");
+        ok(!strstr(f->err.text, "s3cret"), "the error shows no password");
     }
-}
-
-/* How often a word stands in what went over the wire since PQtrace(). */
-static int count_words(FILE *trace, const char *word)
-{
-    char line[512];
-    int count = 0;
-    rewind(trace);
-    while (fgets(line, sizeof(line), trace))
-        count += strstr(line, word) != NULL;
-    return count;
 }
 
 /* A bare read is one message on the wire, and an error in it leaves a connection as good as new. */
@@ -277,9 +268,9 @@ static void test_bare(struct fixture *f, struct weft_conn *conn)
            "a bare read");
     }
     PQuntrace(weft_pg_of(conn)->pq);
-    is_int(count_words(trace, "\tExecute"), 1, "is one statement");
-    is_int(count_words(trace, "\tSync"), 1, "in one exchange");
-    is_int(count_words(trace, "\tParse"), 0, "prepared before");
+    is_int(fixture_count_lines(trace, "\tExecute"), 1, "the set is one statement");
+    is_int(fixture_count_lines(trace, "\tSync"), 1, "in one exchange");
+    is_int(fixture_count_lines(trace, "\tParse"), 0, "prepared before");
     (void)fclose(trace);
 
     struct weft_poll_in *poll = weft_call_poll(&call, f->arena); /* this store has no tables */
@@ -323,7 +314,8 @@ static void test_swollen(struct fixture *f)
     ok(f->driver->begin(reader, WEFT_TX_READ, &f->err) == WEFT_OK &&
            f->driver->run(reader, &call, 1, f->arena, &rows, &f->err) == WEFT_OK,
        "a large answer");
-    ok(reader->buffers_large_since_us >= buffers_large_since_us, "does the same");
+    ok(reader->buffers_large_since_us >= buffers_large_since_us,
+       "a large answer marks the buffers as large");
     f->driver->rollback(reader);
     weft_conn_close(reader);
     weft_conn_close(writer);

@@ -124,16 +124,6 @@ static void end_session(struct world *w, int pid, const char *where)
 
 /* ---- The driver ------------------------------------------------------------------------------ */
 
-static int count_words(FILE *trace, const char *word)
-{
-    char line[512];
-    int count = 0;
-    rewind(trace);
-    while (fgets(line, sizeof(line), trace))
-        count += strstr(line, word) != NULL;
-    return count;
-}
-
 static void test_one_exchange(struct world *w, const char *extra)
 {
     struct weft_conn *conn = open_relayed(w, extra);
@@ -144,11 +134,11 @@ static void test_one_exchange(struct world *w, const char *extra)
     PQuntrace(weft_pg_of(conn)->pq);
     ok(!attempt.last && !attempt.commit && attempt.rows > 0, "rows and commit: %s",
        attempt.err.text);
-    is_int(count_words(trace, "\tSync"), 1, "in one exchange");
-    is_int(count_words(trace, "\tFlush"), 1, "whose rows leave before COMMIT");
+    is_int(fixture_count_lines(trace, "\tSync"), 1, "in one exchange");
+    is_int(fixture_count_lines(trace, "\tFlush"), 1, "the rows are flushed before COMMIT");
     (void)fclose(trace);
     ok(is_there(w, attempt.number) && settle(w, conn->xid) == WEFT_SETTLED_COMMITTED,
-       "it is committed");
+       "the transaction is committed");
     ok(!conn->broken, "the connection lives");
     weft_conn_close(conn);
 }
@@ -209,7 +199,7 @@ static void test_nothing_to_run(struct world *w)
        "nothing to run, nothing to commit");
     struct attempt attempt = attempt_new(w, conn);
     (void)attempt_run(&attempt);
-    ok(!attempt.last && !attempt.commit, "then something");
+    ok(!attempt.last && !attempt.commit, "the next transaction succeeds");
     weft_conn_close(conn);
 }
 
@@ -250,7 +240,8 @@ static void test_failed_statement(struct world *w)
     (void)attempt_run(&attempt);
     ok(attempt.last == WEFT_CONFLICT && attempt.err.cause == WEFT_CAUSE_DUPLICATE && !conn->broken,
        "a statement that fails: %s", attempt.err.text);
-    ok(settle(w, conn->xid) == WEFT_SETTLED_ABORTED, "is not followed by COMMIT");
+    ok(settle(w, conn->xid) == WEFT_SETTLED_ABORTED,
+       "a failed statement is not followed by COMMIT");
     attempt = attempt_new(w, conn);
     (void)attempt_run(&attempt);
     ok(!attempt.last && !attempt.commit && is_there(w, attempt.number), "the next one succeeds");
@@ -285,7 +276,7 @@ static void test_dismissed(struct world *w)
     pthread_t thread;
     relay_set(&w->relay, RELAY_HOLD);
     ok(pthread_create(&thread, NULL, attempt_run, &attempt) == 0, "send");
-    ok(wait_held(&w->relay), "it is on its way");
+    ok(wait_held(&w->relay), "the statement is on its way");
     end_session(w, pid, "state = 'idle'");
     (void)pthread_join(thread, NULL);
     relay_set(&w->relay, RELAY_PASS);
@@ -318,7 +309,7 @@ static void test_ended_in_commit(struct world *w)
     (void)attempt_run(&attempt);
     ok(!attempt.last && attempt.commit == WEFT_BUSY && !conn->broken && attempt.rows > 0,
        "COMMIT is refused: %s", attempt.err.text);
-    ok(settle(w, conn->xid) == WEFT_SETTLED_ABORTED, "and wrote nothing");
+    ok(settle(w, conn->xid) == WEFT_SETTLED_ABORTED, "the refused commit wrote nothing");
 
     attempt = attempt_new(w, conn);
     pthread_t thread;
@@ -374,7 +365,8 @@ static void make_young(struct world *w, struct weft_engine *engine)
     ok(weft_ready_refresh(engine, &w->f.err) == WEFT_OK, "the list of queues is young");
 }
 
-/* Each of the three, when it is committed and the answer to COMMIT is lost: nobody notices. */
+/* Each of the three, when it is committed and the answer to COMMIT is lost: the caller sees
+ * success. */
 static void test_engine_settles(struct world *w, struct weft_engine *engine)
 {
     struct weft_submitted submitted;
@@ -397,7 +389,7 @@ static void test_engine_settles(struct world *w, struct weft_engine *engine)
     is_int(w->relay.mode, RELAY_PASS, "each was cut");
 }
 
-/* A claim is new each time: when its answer is lost, nobody can tell or nobody can answer. */
+/* A claim cannot be repeated: when its answer is lost, the outcome is unknown. */
 static void test_engine_cannot_know(struct world *w, struct weft_engine *engine)
 {
     static const enum relay_mode mode[] = {RELAY_CUT_ALL, RELAY_CUT_PINS};
@@ -406,12 +398,12 @@ static void test_engine_cannot_know(struct world *w, struct weft_engine *engine)
         make_young(w, engine);
         relay_set(&w->relay, mode[i]);
         enum weft_rc rc = claim(w, engine, &claimed);
-        ok(is_unknown(rc, &w->f.err), "claim: nobody knows: %s", w->f.err.text);
+        ok(is_unknown(rc, &w->f.err), "claim: the outcome is unknown: %s", w->f.err.text);
         is_int(w->relay.mode, RELAY_PASS, "claim: it was cut");
     }
 }
 
-/* What may be done twice is done again: then nobody need know what became of it at first. */
+/* A call that may be repeated is repeated: the first outcome does not matter. */
 static void test_engine_repeats(struct world *w, struct weft_engine *engine)
 {
     struct weft_submitted submitted;
@@ -438,7 +430,7 @@ static void test_engine_repeats(struct world *w, struct weft_engine *engine)
     is_int(w->relay.mode, RELAY_PASS, "each was cut");
 }
 
-/* All three in one transaction: each keeps its own rule for a commit that nobody answered. */
+/* All three in one transaction: each keeps its own rule for a commit without an answer. */
 static void test_engine_joint(struct world *w, struct weft_engine *engine)
 {
     static const enum relay_mode mode[] = {RELAY_CUT_COMMIT, RELAY_CUT_PINS, RELAY_CUT_ALL};
@@ -469,7 +461,7 @@ static void test_engine_joint(struct world *w, struct weft_engine *engine)
         if (mode[i] == RELAY_CUT_COMMIT)
             ok(!claims.rc && claims.result.count == 1, "joint: claimed: %s", claims.err.text);
         else
-            ok(is_unknown(claims.rc, &claims.err), "joint: of the claim nobody knows: %s",
+            ok(is_unknown(claims.rc, &claims.err), "joint: the outcome of the claim is unknown: %s",
                claims.err.text);
         weft_arena_free(claims.arena);
     }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What only a file can do to a driver: paths that are wrong, locks of others, a full disk. */
+/* The driver for SQLite: wrong paths, locks of other processes, a full disk. */
 
 #include "store_fixture.h"
 
@@ -68,15 +68,17 @@ static void test_not_ours(void)
                "which is a hundred bytes, and then some.\n");
     ok(try_open(&f, f.url) == WEFT_CORRUPT && strstr(f.err.text, "not a database"),
        "a file of text: %s", f.err.text);
-    ok(f.err.hint && strstr(f.err.hint, "name another file"), "and what to do: %s", f.err.hint);
+    ok(f.err.hint && strstr(f.err.hint, "name another file"), "the hint says what to do: %s",
+       f.err.hint);
     fixture_done(&f);
 
     fixture_init(&f, &weft_driver_sqlite);
     struct weft_conn *conn = fixture_open(&f);
-    ok(fixture_script(&f, conn, "CREATE TABLE theirs (id)") == WEFT_OK, "somebody's table");
+    ok(fixture_script(&f, conn, "CREATE TABLE theirs (id)") == WEFT_OK,
+       "the file has a foreign table");
     weft_conn_close(conn);
     ok(try_open(&f, f.url) == WEFT_SCHEMA && strstr(f.err.text, "is not a weft database"),
-       "somebody's database: %s", f.err.text);
+       "a foreign database is refused: %s", f.err.text);
     fixture_done(&f);
 }
 
@@ -97,7 +99,7 @@ static void test_mode(void)
         fixture_init(&f, &weft_driver_sqlite);
         if (i > 0) {
             write_file(&f, "");
-            ok(chmod(f.file, (mode_t)mode[i]) == 0, "of mode %o", mode[i]);
+            ok(chmod(f.file, (mode_t)mode[i]) == 0, "the file has mode %o", mode[i]);
         }
         mode_t before = umask(0);
         struct weft_conn *conn = fixture_open_new(&f);
@@ -120,13 +122,13 @@ struct owned {
 static void become_user(const struct owned *o)
 {
     if (o->root)
-        ok(seteuid(65534) == 0, "as a user without privileges");
+        ok(seteuid(65534) == 0, "the process has no privileges");
 }
 
 static void become_root(const struct owned *o)
 {
     if (o->root)
-        ok(seteuid(0) == 0, "as root again");
+        ok(seteuid(0) == 0, "the process is root again");
 }
 
 static void owned_init(struct owned *o)
@@ -139,7 +141,7 @@ static void owned_init(struct owned *o)
     (void)snprintf(o->f.file, sizeof(o->f.file), "%.240s/weft.db", o->folder);
     (void)snprintf(o->f.url, sizeof(o->f.url), "sqlite:%s", o->f.file);
     become_user(o);
-    ok(access(o->folder, F_OK) == 0, "which the user can reach");
+    ok(access(o->folder, F_OK) == 0, "the user can reach the folder");
 }
 
 static void owned_done(struct owned *o)
@@ -196,11 +198,12 @@ static void test_busy(struct fixture *f, struct weft_conn *conn)
     ok(d->begin(conn, WEFT_TX_WRITE, &f->err) == WEFT_OK, "one writer");
     ok(d->begin(other, WEFT_TX_WRITE, &f->err) == WEFT_BUSY &&
            f->err.cause == WEFT_CAUSE_CONTENTION,
-       "and another: %s", f->err.text);
+       "a second writer gets busy: %s", f->err.text);
     ok(d->begin(other, WEFT_TX_READ, &f->err) == WEFT_OK, "readers are not in the way");
-    ok(d->commit(other, &f->err) == WEFT_OK, "at all");
+    ok(d->commit(other, &f->err) == WEFT_OK, "the reader commits beside the writer");
     ok(d->commit(conn, &f->err) == WEFT_OK, "the first is done");
-    ok(d->begin(other, WEFT_TX_WRITE, &f->err) == WEFT_OK, "now the other may write");
+    ok(d->begin(other, WEFT_TX_WRITE, &f->err) == WEFT_OK,
+       "the second writer begins when the first is done");
     d->rollback(other);
     weft_conn_close(other);
 }
@@ -212,13 +215,13 @@ static void test_full(struct fixture *f, struct weft_conn *conn)
     ok(fixture_script(f, conn, "PRAGMA max_page_count = 50") == WEFT_OK, "a small disk");
     ok(d->begin(conn, WEFT_TX_WRITE, &f->err) == WEFT_OK, "begin");
     ok(add(f, conn, 1) == WEFT_STORAGE_FULL, "a full disk: %s", f->err.text);
-    ok(d->commit(conn, &f->err) == WEFT_INTERNAL, "does not commit");
+    ok(d->commit(conn, &f->err) == WEFT_INTERNAL, "a transaction on a full disk does not commit");
     d->rollback(conn);
     ok(!conn->broken, "the connection lives");
     ok(fixture_script(f, conn, "PRAGMA max_page_count = 5000") == WEFT_OK, "a larger disk");
     ok(d->begin(conn, WEFT_TX_WRITE, &f->err) == WEFT_OK && add(f, conn, 1) == WEFT_OK &&
            d->commit(conn, &f->err) == WEFT_OK,
-       "and it goes on: %s", f->err.text);
+       "a commit succeeds when there is room again: %s", f->err.text);
 }
 
 static void test_no_schema(void)
@@ -232,7 +235,7 @@ static void test_no_schema(void)
     f.driver->rollback(conn);
     ok(f.driver->settle(conn, &(struct weft_lost){.xid = 1}, &settled, &f.err) == WEFT_OK &&
            settled == WEFT_SETTLED_UNKNOWN,
-       "nobody knows transactions by number");
+       "SQLite knows no transaction by number");
     weft_conn_close(conn);
     fixture_done(&f);
 }

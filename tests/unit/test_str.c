@@ -122,9 +122,9 @@ static void test_names(void)
     name[WEFT_NAME_MAX + 1] = '\0';
     ok(!weft_name_valid(name), "a name of 129 bytes");
 
-    is_int(weft_word_size("", "-"), 0, "no word");
+    is_int(weft_word_size("", "-"), 0, "an empty text has no word");
     is_int(weft_word_size("aZ09", ""), 4, "a word to the end");
-    is_int(weft_word_size("a-b+c d", "-+"), 5, "with marks, up to what is none");
+    is_int(weft_word_size("a-b+c d", "-+"), 5, "a word with marks ends at the first other byte");
     is_int(weft_word_size("-a", ""), 0, "a mark that is not among them");
     is_int(weft_word_size("a\xc3\xa9", "-"), 1, "letters of ASCII only");
 }
@@ -141,7 +141,7 @@ static void test_numbers(void)
     }
     char most[WEFT_NUMBER_TEXT];
     is_int(weft_u64_print(UINT64_MAX, most), 20, "the size of the largest");
-    is_str(most, "18446744073709551615", "the largest");
+    is_str(most, "18446744073709551615", "the largest number is printed");
 }
 
 static void test_cut(void)

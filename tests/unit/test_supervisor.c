@@ -174,18 +174,18 @@ static void test_independence(void)
     is_int(passes_of(&stage, PROMOTER), 0, "the stuck one has not ended");
     const struct weft_scanner_status *status = status_of(&stage, arena, WEFT_SCANNER_INTAKE);
     is_str(status->last_error, "the stage is broken", "the error is shown");
-    ok(status->failures >= 2, "and counted");
+    ok(status->failures >= 2, "the failures are counted");
     ok(!status_of(&stage, arena, EXPIRY)->last_error, "the others are well");
     set(&stage, &stage.fails[WEFT_SCANNER_INTAKE], false);
     set(&stage, &stage.stuck[PROMOTER], false);
-    ok(reaches(&stage, &stage.passes[PROMOTER], 20), "it goes on when it can");
+    ok(reaches(&stage, &stage.passes[PROMOTER], 20), "the scanner that was stuck goes on");
     ok(reaches(&stage, &stage.passes[WEFT_SCANNER_INTAKE],
                passes_of(&stage, WEFT_SCANNER_INTAKE) + 3),
-       "and so does the one that failed");
+       "the scanner that failed goes on");
     ok(weft_supervisor_stop(stage.server.supervisor, weft_boot_us() + PATIENCE_US), "a clean stop");
     ok(logged(&stage, "works again"), "the log knows");
     is_int(stage.most_of_one, 1, "no scanner was under way twice");
-    ok(stage.most <= 2, "and no more than two at once");
+    ok(stage.most <= 2, "at most two scanners run at once");
     weft_arena_free(arena);
     close_stage(&stage);
 }
@@ -199,12 +199,13 @@ static void test_drain(void)
     stage.more[EXPIRY] = stage.more[PROMOTER] = true;
     weft_supervisor_start(stage.server.supervisor);
     ok(reaches(&stage, &stage.passes[EXPIRY], 200), "more runs at once");
-    ok(reaches(&stage, &stage.passes[PROMOTER], 200), "and lets others run as well");
+    ok(reaches(&stage, &stage.passes[PROMOTER], 200), "a scanner with more to do lets others run");
     ok(weft_supervisor_stop(stage.server.supervisor, weft_boot_us() + PATIENCE_US),
        "a stop in the middle ends at a batch");
     int ended = stage.passes[EXPIRY];
-    ok(logged(&stage, "scanners stopped with work left to do"), "it says that there is more");
-    ok(logged(&stage, "scanners=\"lease_expiry, delayed_promoter\""), "and where");
+    ok(logged(&stage, "scanners stopped with work left to do"), "the log says that there is more");
+    ok(logged(&stage, "scanners=\"lease_expiry, delayed_promoter\""),
+       "the log names the unfinished scanners");
     weft_supervisor_told(stage.server.supervisor, (weft_usec[WEFT_SCANNER_COUNT]){0});
     weft_groups_free(stage.server.groups); /* nothing can be under way after this */
     stage.server.groups = NULL;
@@ -223,9 +224,10 @@ static void test_stuck(void)
     weft_supervisor_start(stage.server.supervisor);
     ok(reaches(&stage, &stage.running[EXPIRY], 1), "a pass that does not end");
     ok(!weft_supervisor_stop(stage.server.supervisor, weft_boot_us() + 20 * WEFT_MS),
-       "is not waited for beyond the grace");
-    ok(logged(&stage, "scanners did not finish their pass in time"), "it is told");
-    ok(logged(&stage, "scanners=lease_expiry"), "by name");
+       "a stop does not wait for the pass beyond the grace");
+    ok(logged(&stage, "scanners did not finish their pass in time"),
+       "the log says that a pass did not finish");
+    ok(logged(&stage, "scanners=lease_expiry"), "the log names the scanner");
     set(&stage, &stage.stuck[EXPIRY], false);
     close_stage(&stage);
 }
@@ -243,20 +245,21 @@ static void test_settings(void)
     weft_supervisor_told(stage.server.supervisor, (weft_usec[WEFT_SCANNER_COUNT]){0});
     is_int(weft_supervisor_run(&stage.server, PROMOTER, &report, &err), WEFT_OK,
            "an operator runs one that is off");
-    is_int((int64_t)status_of(&stage, arena, PROMOTER)->passes, 1, "which counts");
+    is_int((int64_t)status_of(&stage, arena, PROMOTER)->passes, 1, "the operator's pass counts");
     set(&stage, &stage.fails[PROMOTER], true);
     is_int(weft_supervisor_run(&stage.server, PROMOTER, &report, &err), WEFT_UNAVAILABLE,
            "a failure is his answer");
-    is_str(err.text, "the stage is broken", "with its story");
+    is_str(err.text, "the stage is broken", "the operator gets the error");
     is_int(passes_of(&stage, EXPIRY), 0, "nothing else ran, whatever was due");
     struct weft_scanner_setting changed[WEFT_SCANNER_COUNT];
     memcpy(changed, setting, sizeof(changed));
     changed[EXPIRY].interval_us = 10 * WEFT_MS;
     weft_supervisor_set(stage.server.supervisor, changed);
-    ok(reaches(&stage, &stage.passes[EXPIRY], 3), "it is switched on while it runs");
+    ok(reaches(&stage, &stage.passes[EXPIRY], 3), "a scanner is switched on while the server runs");
     ok(logged(&stage, "a scanner is set anew") && logged(&stage, "interval_ms=10"), "the log says");
     const struct weft_scanner_status *status = status_of(&stage, arena, EXPIRY);
-    ok(status->enabled && status->interval_ms == 10 && status->host[0], "and so does its status");
+    ok(status->enabled && status->interval_ms == 10 && status->host[0],
+       "the status shows the new setting");
     weft_arena_free(arena);
     close_stage(&stage);
 }

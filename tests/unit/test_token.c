@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Tokens: what they look like, what is taken for one, and what they allow. */
+/* Tokens: their form, which texts are accepted, and their scopes. */
 
 #include "base/err.h"
 #include "core/token.h"
@@ -43,10 +43,10 @@ static void test_there_and_back(void)
         weft_token_print(ids[i], secret, text);
         weft_token_hash(secret, hash);
         ok(weft_token_parse(text, &id, parsed), "%s is a token", text);
-        is_int(id, ids[i], "of its id");
-        ok(weft_token_same(hash, parsed), "and its hash");
+        is_int(id, ids[i], "the parsed id is that of the token");
+        ok(weft_token_same(hash, parsed), "the parsed hash is that of the secret");
         parsed[31] ^= 1;
-        ok(!weft_token_same(hash, parsed), "which one bit makes another");
+        ok(!weft_token_same(hash, parsed), "a hash that differs in one bit is another");
     }
     static const uint8_t abc[WEFT_TOKEN_HASH] = {0xba, 0x78, 0x16, 0xbf, 0x8f, 0x01, 0xcf, 0xea,
                                                  0x41, 0x41, 0x40, 0xde, 0x5d, 0xae, 0x22, 0x23,
@@ -59,7 +59,7 @@ static void test_there_and_back(void)
 
 #define SECRET "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopq"
 
-static void test_what_is_none(void)
+static void test_refused_texts(void)
 {
     static const char *const row[] = {
         "",
@@ -121,11 +121,11 @@ static void test_scopes(void)
             continue;
         is_int(scopes, row[i].scopes, "means so much");
         weft_scopes_print(scopes, text);
-        is_str(text, row[i].printed, "and is written so");
+        is_str(text, row[i].printed, "the scopes are printed in canonical form");
     }
     char none[WEFT_SCOPES_TEXT];
     weft_scopes_print(0, none);
-    is_str(none, "", "none is nothing");
+    is_str(none, "", "no scopes print as nothing");
 }
 
 static void test_allows(void)
@@ -173,8 +173,9 @@ static void test_scope_lists(void)
     ok(weft_scopes_read(good, 3, &scopes, &err) == WEFT_OK && scopes == 5, "a list of words");
     ok(weft_scopes_list(scopes, word) == 2 && strcmp(word[0], "read") == 0 &&
            strcmp(word[1], "work") == 0,
-       "and back, in their order");
-    is_int(weft_scopes_read(good, 0, &scopes, &err), WEFT_INVALID_VALUE, "no word");
+       "the scopes are listed in their order");
+    is_int(weft_scopes_read(good, 0, &scopes, &err), WEFT_INVALID_VALUE,
+           "an empty list of scopes is refused");
     is_int(weft_scopes_read(bad, 2, &scopes, &err), WEFT_INVALID_VALUE, "two words in one");
     is_str(err.field, "scopes", "the field is named");
 }
@@ -185,7 +186,7 @@ int main(void)
     test_scope_lists();
     test_secret();
     test_there_and_back();
-    test_what_is_none();
+    test_refused_texts();
     test_scopes();
     test_allows();
     return tap_done();

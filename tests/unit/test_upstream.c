@@ -57,17 +57,18 @@ static void test_put(void)
     (void)snprintf(path, sizeof(path), "%s/a", dir.path);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     ok(fd >= 0 && read(fd, text, sizeof(text) - 1) == 3 && close(fd) == 0, "holds the result");
-    is_str(text, "12\n", "with a newline");
+    is_str(text, "12\n", "the file ends with a newline");
     (void)snprintf(path, sizeof(path), "%s/b", dir.path);
-    ok(!exists(path), "and nothing of what failed");
+    ok(!exists(path), "an upstream that failed has no file");
     struct stat info;
-    ok(stat(dir.path, &info) == 0 && (info.st_mode & 0777) == 0700, "for its owner alone");
+    ok(stat(dir.path, &info) == 0 && (info.st_mode & 0777) == 0700,
+       "the folder is for its owner alone");
     weft_upstream_clean();
     ok(exists(dir.path), "another worker that starts leaves it");
     (void)snprintf(path, sizeof(path), "%s/more", dir.path);
     ok(mkdir(path, 0700) == 0, "the command made a folder in it");
     weft_upstream_remove(&dir);
-    ok(!exists(dir.path), "it is removed with all that is in it");
+    ok(!exists(dir.path), "the folder is removed with its content");
     const struct weft_claimed none = {0};
     ok(weft_upstream_put(NULL, &none, arena, &dir, &err) == WEFT_OK && !dir.path,
        "an execution that comes after nothing has none");
@@ -94,19 +95,20 @@ static void test_clean(void)
     bool root = geteuid() == 0;
     if (root) {
         make_folder("weft-upstream-theirs");
-        ok(chown(in_folder("weft-upstream-theirs"), 65534, 65534) == 0, "of another user");
+        ok(chown(in_folder("weft-upstream-theirs"), 65534, 65534) == 0,
+           "a folder belongs to another user");
     }
     weft_upstream_clean();
-    ok(!exists(in_folder("weft-upstream-killed")), "what a killed process left is removed");
-    ok(exists(in_folder("weft-upstream-living/a")), "what a living one uses stays");
+    ok(!exists(in_folder("weft-upstream-killed")), "the folder of a killed process is removed");
+    ok(exists(in_folder("weft-upstream-living/a")), "the folder of a living process stays");
     ok(exists(in_folder("weft-upstream-link")), "a link is not followed");
     ok(exists(in_folder("precious/a")), "the target of the link stays");
     ok(exists(in_folder("weft-upstream-file")), "a file is none of ours");
     if (root)
-        ok(exists(in_folder("weft-upstream-theirs")), "nor is the folder of another user");
+        ok(exists(in_folder("weft-upstream-theirs")), "a folder of another user is not removed");
     (void)close(fd);
     weft_upstream_clean();
-    ok(!exists(in_folder("weft-upstream-living")), "once it has ended it is removed");
+    ok(!exists(in_folder("weft-upstream-living")), "the folder of an ended process is removed");
 }
 
 int main(void)

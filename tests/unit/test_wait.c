@@ -130,7 +130,7 @@ enum weft_rc weft_engine_put_back(struct weft_engine *engine, enum weft_put_back
     (void)count;
     (void)ret_answer;
     (void)err;
-    abort(); /* nobody hangs up here */
+    abort(); /* no client hangs up here */
 }
 
 struct weft_clock *weft_engine_clock(struct weft_engine *engine)
@@ -300,15 +300,15 @@ static void test_wake_of_a_sleeper(void)
     set_up(&s);
     struct weft_request *request = claim_of(&s, "a");
     run(&s, request);
-    is_int(s.agains, 0, "it found nothing and sleeps");
+    is_int(s.agains, 0, "a claim that found nothing sleeps");
     wake(&s, QUEUE_B, 1);
     is_int(s.agains, 0, "work of another lane does not wake it");
     wake(&s, QUEUE_A, 1);
     ok(next_again(&s) == request, "work of its lane does");
     s.finds = 1;
     run(&s, request);
-    is_int(s.answered, 1, "it finds it");
-    is_int(request->reply.status, 200, "and is answered");
+    is_int(s.answered, 1, "the woken claim finds work and is answered");
+    is_int(request->reply.status, 200, "the claim is answered with 200");
     clear(&s);
 }
 
@@ -320,14 +320,14 @@ static void test_wake_during_the_look(void)
     s.during = (struct weft_woken){QUEUE_A, 1};
     run(&s, request);
     is_int(s.looks, 1, "a look that a wake came into, and that found nothing");
-    ok(next_again(&s) == request, "is made again at once");
-    is_int(s.answered, 0, "it is not answered yet");
+    ok(next_again(&s) == request, "a wake during a look makes the claim look again at once");
+    is_int(s.answered, 0, "the claim is not answered yet");
     s.finds = 1;
     run(&s, request);
     is_int(s.looks, 2, "the second look");
     is_int(s.answered, 1, "finds what the wake was for");
-    is_int(s.agains, 0, "nobody else is woken");
-    is_int(s.waiters, 0, "and nobody waits any more");
+    is_int(s.agains, 0, "no other claim is woken");
+    is_int(s.waiters, 0, "no claim waits");
     clear(&s);
 }
 
@@ -338,22 +338,21 @@ static void test_one_wake_one_look(void)
     struct weft_request *request = claim_of(&s, "a");
     s.during = (struct weft_woken){QUEUE_A, 1};
     run(&s, request);
-    ok(next_again(&s) == request, "it looks again");
+    ok(next_again(&s) == request, "a wake during a look makes the claim look again");
     run(&s, request);
-    is_int(s.agains, 0, "in vain: somebody else was faster, and it sleeps");
+    is_int(s.agains, 0, "the second look finds nothing and the claim sleeps");
     wake(&s, QUEUE_A, 1);
     ok(next_again(&s) == request, "the next wake finds it asleep");
     s.during = (struct weft_woken){QUEUE_A, 1};
     run(&s, request);
-    ok(next_again(&s) == request,
-       "and the next one, again in the middle of its look, is kept as well");
+    ok(next_again(&s) == request, "a second wake during the look is kept as well");
     s.during = (struct weft_woken){QUEUE_B, 1};
     run(&s, request);
     is_int(s.agains, 0, "one for another lane is none of its business");
     wake(&s, QUEUE_A, 1);
     s.finds = 1;
     run(&s, next_again(&s));
-    is_int(s.waiters, 0, "at last it is answered");
+    is_int(s.waiters, 0, "the claim is answered");
     clear(&s);
 }
 
@@ -371,7 +370,7 @@ static void test_handed_on(bool fails)
     s.fails = fails;
     run(&s, b); /* only b is on the list: it is given the wake */
     is_int(s.answered, 1, "b is answered, with %s", fails ? "an error" : "older work");
-    is_int(s.agains, 0, "nobody is there to hand the wake to");
+    is_int(s.agains, 0, "no other claim is there to take the wake");
     run(&s, a);
     is_int(s.agains, 0, "a looks after that, so it sees what there is");
 
@@ -386,15 +385,15 @@ static void test_handed_on(bool fails)
     is_int(s.answered, 2, "a is answered");
     is_int(s.agains, 0, "c is looking and need not be woken");
     ok(weft_waits_sleep(s.server.waits, c, false), "c found nothing");
-    ok(next_again(&s) == c, "and looks again at once: the wake was handed on to it");
+    ok(next_again(&s) == c, "c looks again at once: a handed its wake to c");
     s.finds = 1;
     run(&s, c);
     is_int(s.answered, 3, "c is answered");
-    is_int(s.waiters, 0, "nobody waits any more");
+    is_int(s.waiters, 0, "no claim waits");
     clear(&s);
 }
 
-/* The poll may see again what somebody was woken for and has not taken yet. */
+/* The poll may see work that a claim was woken for and has not taken yet. */
 static void test_poll_and_wake(void)
 {
     struct stage s;
@@ -406,13 +405,13 @@ static void test_poll_and_wake(void)
     wake(&s, QUEUE_A, 1);
     ok(next_again(&s) == a, "a is woken and is about to look");
     poll_sees(&s, QUEUE_A);
-    is_int(s.agains, 0, "what the poll sees in its queue is what it looks for: b sleeps on");
+    is_int(s.agains, 0, "the poll sees the work that a is woken for: b sleeps on");
     poll_sees(&s, QUEUE_B);
     ok(next_again(&s) == c, "another queue is another matter");
     run(&s, a);
     ok(next_again(&s) == a, "a looked in vain, perhaps before the poll did: it looks again");
     run(&s, a);
-    is_int(s.agains, 0, "and sleeps");
+    is_int(s.agains, 0, "a sleeps after the second look");
 
     wake(&s, QUEUE_A, 1);
     ok(next_again(&s) == a, "a is woken again");
@@ -420,20 +419,20 @@ static void test_poll_and_wake(void)
     poll_sees(&s, QUEUE_A);
     ok(next_again(&s) == b, "a whole poll later it has not come back: b is woken");
     run(&s, b);
-    is_int(s.agains, 0, "in vain");
+    is_int(s.agains, 0, "the look of b finds nothing");
     s.finds = 1;
     run(&s, a);
     is_int(s.answered, 1, "a found something");
     ok(next_again(&s) == b, "there may be more since the poll: b looks");
     run(&s, b);
     poll_sees(&s, QUEUE_A);
-    ok(next_again(&s) == b, "nobody was woken for it: the poll wakes");
+    ok(next_again(&s) == b, "no claim was woken for the work: the poll wakes b");
     s.finds = 1;
     run(&s, b);
     is_int(s.answered, 2, "b is answered");
     s.finds = 1;
     run(&s, c);
-    is_int(s.waiters, 0, "and nobody waits any more");
+    is_int(s.waiters, 0, "no claim waits");
     clear(&s);
 }
 
@@ -471,23 +470,23 @@ static void test_watches(void)
     is_int(s.waiters, 3, "beside a claim");
     wake(&s, QUEUE_A, 9);
     ok(next_again(&s) == claim, "work wakes the claim");
-    ok(!next_again(&s), "and no watch");
+    ok(!next_again(&s), "work wakes no watch");
     tell(&s, WORKER_A);
     ok(next_again(&s) == a, "a lease of the first worker wakes its watch");
-    ok(!next_again(&s), "and no other");
-    ok(weft_wait_for_leases(a, WORKER_A, weft_boot_us() + WEFT_SECOND), "it looks");
+    ok(!next_again(&s), "a lease of the first worker wakes no other watch");
+    ok(weft_wait_for_leases(a, WORKER_A, weft_boot_us() + WEFT_SECOND), "the watch looks");
     tell(&s, WORKER_A); /* in the middle of its look */
-    ok(weft_waits_sleep_till_end(s.server.waits, a), "it found nothing");
-    ok(next_again(&s) == a, "what it was told while it looked sends it to look again");
-    ok(look_in_vain(&s, a, WORKER_A), "in vain");
-    ok(!next_again(&s), "now it sleeps");
+    ok(weft_waits_sleep_till_end(s.server.waits, a), "the watch found nothing");
+    ok(next_again(&s) == a, "a lease told during the look makes the watch look again");
+    ok(look_in_vain(&s, a, WORKER_A), "the second look finds nothing");
+    ok(!next_again(&s), "the watch sleeps");
     weft_waits_stop(s.server.waits);
     ok(!weft_wait_for_leases(watch_of(&s), WORKER_A, weft_boot_us() + WEFT_SECOND),
-       "a server that stops has nobody wait");
+       "a server that stops lets no watch sleep");
     weft_wait_done(a);
     weft_wait_done(b);
     weft_waits_leave(s.server.waits, claim, WEFT_WAIT_FAILED);
-    is_int(s.waiters, 0, "nobody waits any more");
+    is_int(s.waiters, 0, "no request waits");
     clear(&s);
 }
 
@@ -504,9 +503,10 @@ static void test_watch_times_out(void)
     weft_usec patience_us = weft_boot_us() + 10 * WEFT_SECOND;
     while (__atomic_load_n(&s.agains, __ATOMIC_ACQUIRE) == 0 && weft_boot_us() < patience_us)
         (void)poll(NULL, 0, 1);
-    ok(weft_boot_us() >= until_us, "it is not sent to look before its time is up");
-    ok(next_again(&s) == request, "then it is");
-    ok(!weft_wait_for_leases(request, WORKER_A, until_us), "and must answer");
+    ok(weft_boot_us() >= until_us, "the watch is not queued before its time is up");
+    ok(next_again(&s) == request, "the watch is queued when its time is up");
+    ok(!weft_wait_for_leases(request, WORKER_A, until_us),
+       "a watch whose time is up does not sleep again");
     weft_wait_done(request);
     clear(&s);
 }
@@ -523,7 +523,7 @@ static void test_namespaces(void)
     const struct weft_woken elsewhere = {QUEUE_C, 5}, here = {QUEUE_B, 1};
     weft_waits_wake(s.server.waits, WEFT_WAKE_POLL, &elsewhere, 1);
     is_int(s.fits, 0, "work of another namespace is held against no claim");
-    is_int(s.agains, 0, "and wakes none");
+    is_int(s.agains, 0, "work of another namespace wakes no claim");
     weft_waits_wake(s.server.waits, WEFT_WAKE_POLL, &here, 1);
     is_int(s.agains, 1, "work of this one wakes its claim");
     weft_wait_done(a);
@@ -539,8 +539,8 @@ static void test_the_end(void)
     weft_waits_stop(s.server.waits);
     s.during = (struct weft_woken){QUEUE_A, 1};
     run(&s, request);
-    is_int(s.agains, 0, "when the server stops nobody looks again");
-    is_int(s.answered, 1, "but is answered with nothing");
+    is_int(s.agains, 0, "when the server stops no claim looks again");
+    is_int(s.answered, 1, "a claim is answered with nothing when the server stops");
     clear(&s);
 }
 
@@ -565,18 +565,18 @@ static void test_room(void)
     s.finds = 1;
     run(&s, request);
     is_int(s.looks, 0, "half of the budget is full: a claim of that namespace does not look");
-    is_int(s.answered, 0, "it waits");
-    ok(comes_again(&s) && next_again(&s) == request, "and comes back by itself");
+    is_int(s.answered, 0, "the claim is not answered");
+    ok(comes_again(&s) && next_again(&s) == request, "the claim without room is queued again");
     run(&s, request);
     is_int(s.looks, 0, "there is no room yet");
-    ok(comes_again(&s) && next_again(&s) == request, "it comes back again");
+    ok(comes_again(&s) && next_again(&s) == request, "the claim without room is queued again");
     ok(weft_answers_give(&s.answers, "default", 32 << 20), "the room is given back");
     run(&s, request);
-    is_int(s.looks, 1, "now it looks");
-    is_int(s.reserved, 2 << 20, "with room reserved for two payloads of any size");
-    is_int(request->reply.status, 200, "and is answered");
+    is_int(s.looks, 1, "the claim looks when there is room");
+    is_int(s.reserved, 2 << 20, "the look reserved room for two payloads of any size");
+    is_int(request->reply.status, 200, "the claim is answered with 200");
     is_int(atomic_load(&s.answers.all) + atomic_load(&s.answers.reserved), 0, "no room is lost");
-    is_int(s.waiters, 0, "and no claim waits any more");
+    is_int(s.waiters, 0, "no claim waits");
     clear(&s);
 }
 
@@ -591,13 +591,13 @@ static void test_room_that_never_comes(void)
     weft_waits_stop(s.server.waits); /* as if its time were up */
     run(&s, request);
     is_int(s.looks, 0, "a claim without room, whose time is up, does not look");
-    is_int(s.answered, 1, "it is answered");
-    is_int(request->reply.status, 503, "as not available");
+    is_int(s.answered, 1, "the claim without room is answered");
+    is_int(request->reply.status, 503, "the answer is 503");
     ok(request->reply.retry_after_s > 0 &&
            strstr(request->reply.body.data,
                   "clients have not read fill answer_bytes, 67108864 bytes"),
-       "and is told which budget is full");
-    is_int(s.waiters, 0, "it waits no more");
+       "the error names the budget that is full");
+    is_int(s.waiters, 0, "no claim waits");
     clear(&s);
 }
 

@@ -16,11 +16,11 @@ static void test_spec(void)
     struct weft_spec spec;
     struct weft_err err;
     ok(read_text(&weft_wire_spec, "{\"kind\":\"mail\"}", &spec, &err) == WEFT_OK, "the least spec");
-    is_str(spec.kind, "mail", "its kind");
+    is_str(spec.kind, "mail", "the least spec has its kind");
     ok(!spec.ns && !spec.lane && !spec.payload && !spec.content_type && !spec.tenant && !spec.key &&
            !spec.tags && !spec.capabilities && !spec.policy,
-       "and nothing else");
-    ok(spec.run_at_us == 0 && spec.delay_ms == 0 && spec.deadline_us == 0, "nor a time");
+       "the spec has no other texts");
+    ok(spec.run_at_us == 0 && spec.delay_ms == 0 && spec.deadline_us == 0, "the spec has no time");
 
     ok(read_text(&weft_wire_spec,
                  "{\"kind\":\"k\",\"lane\":null,\"payload_base64\":null,\"content_type\":null,"
@@ -29,32 +29,35 @@ static void test_spec(void)
                  "\"policy\":null}",
                  &spec, &err) == WEFT_OK,
        "null is absent %s", err.text);
-    ok(!spec.lane && !spec.payload && !spec.content_type && !spec.policy, "everywhere");
+    ok(!spec.lane && !spec.payload && !spec.content_type && !spec.policy,
+       "fields that are null are absent");
 
     ok(read_text(&weft_wire_spec, "{\"kind\":\"k\",\"payload\": null ,\"payload_base64\":null}",
                  &spec, &err) == WEFT_OK,
-       "but in a payload");
-    ok(spec.payload_size == 4 && memcmp(spec.payload, "null", 4) == 0, "it is JSON's null");
+       "null is a value for payload");
+    ok(spec.payload_size == 4 && memcmp(spec.payload, "null", 4) == 0,
+       "the payload is JSON's null");
 
     ok(read_text(&weft_wire_spec, "{\"payload\":\t{ \"\\u0000\" : 1.0e1 }\n,\"k\\u0069nd\":\"k\"}",
                  &spec, &err) == WEFT_OK,
        "names may be written with escapes");
-    is_str(spec.kind, "k", "and are found");
+    is_str(spec.kind, "k", "an escaped name is found");
     ok(spec.payload_size == 20 && memcmp(spec.payload, "{ \"\\u0000\" : 1.0e1 }", 20) == 0,
        "a payload is kept byte for byte");
-    ok(!spec.content_type, "its type is left open");
+    ok(!spec.content_type, "the content type is left open");
 
     ok(read_text(&weft_wire_spec, "{\"kind\":\"k\",\"payload_base64\":\"\\/\\/8=\"}", &spec,
                  &err) == WEFT_OK,
        "base64 with escaped slashes");
-    ok(spec.payload_size == 2 && memcmp(spec.payload, "\xff\xff", 2) == 0, "is decoded");
-    is_str(spec.content_type, "application/octet-stream", "and is not JSON");
+    ok(spec.payload_size == 2 && memcmp(spec.payload, "\xff\xff", 2) == 0,
+       "base64 with escaped slashes is decoded");
+    is_str(spec.content_type, "application/octet-stream", "the type of base64 bytes is not JSON");
     ok(read_text(&weft_wire_spec,
                  "{\"content_type\":\"a/b\",\"kind\":\"k\",\"payload_base64\":\"\"}", &spec,
                  &err) == WEFT_OK &&
            spec.payload && spec.payload_size == 0,
        "an empty payload is a payload");
-    is_str(spec.content_type, "a/b", "of the type that was given");
+    is_str(spec.content_type, "a/b", "an empty payload has the type that was given");
     ok(read_text(&weft_wire_spec,
                  "{\"kind\":\"k\",\"capabilities\":[],\"tags\":{},\"policy\":{\"max_attempts\":2,"
                  "\"backoff\":{\"initial_ms\":0,\"jitter\":false}}}",
@@ -78,11 +81,11 @@ static void test_moments(void)
     ok(read_text(&weft_wire_spec, "{\"kind\":\"k\",\"deadline_at\":\"1970-01-01T00:00:00Z\"}",
                  &spec, &err) == WEFT_OK &&
            spec.deadline_us == 1,
-       "so is a deadline");
+       "a deadline at the epoch becomes one microsecond");
     ok(read_text(&weft_wire_deadline, "{\"deadline_at\":\"1970-01-01T02:00:00\\u002b02:00\"}",
                  &steer, &err) == WEFT_OK &&
            steer.deadline_us == 1,
-       "and a deadline that is set later");
+       "a deadline at the epoch that is set later becomes one microsecond too");
     ok(read_text(&weft_wire_deadline, "{\"deadline_at\":null}", &steer, &err) == WEFT_OK &&
            steer.deadline_us == 0,
        "null takes it away");
@@ -103,7 +106,7 @@ static void test_leases(void)
            !failure.permanent && failure.retry_after_ms == 0,
        "a failure may be tried again, by the backoff");
     ok(failure.epoch == 1 && failure.id.byte[0] == 0x01 && failure.id.byte[15] == 0x01,
-       "its lease");
+       "the failure has its lease");
     ok(read_text(&weft_wire_failure, "{" LEASE ",\"retryable\":true,\"retry_after_ms\":0}",
                  &failure, &err) == WEFT_OK &&
            !failure.permanent && failure.retry_after_ms == -1,
@@ -111,13 +114,13 @@ static void test_leases(void)
     ok(read_text(&weft_wire_failure, "{" LEASE ",\"retryable\":false,\"retry_after_ms\":1e3}",
                  &failure, &err) == WEFT_OK &&
            failure.permanent && failure.retry_after_ms == 1000,
-       "not again");
+       "a failure that is not retryable has its wait");
     ok(read_text(&weft_wire_renew, "{" LEASE "}", &renew, &err) == WEFT_OK && !renew.has_progress &&
            renew.lease_ms == 0,
        "a renewal says nothing of progress");
     ok(read_text(&weft_wire_renew, "{" LEASE ",\"progress\":null}", &renew, &err) == WEFT_OK &&
            !renew.has_progress,
-       "nor does null");
+       "a renewal with progress null has no progress");
     ok(read_text(&weft_wire_renew, "{" LEASE ",\"progress\":{}}", &renew, &err) == WEFT_OK &&
            renew.has_progress && renew.percent == 0 && !renew.note,
        "an empty one is one");
@@ -127,10 +130,10 @@ static void test_leases(void)
        "percent and note");
     ok(read_text(&weft_wire_release, "{" LEASE "}", &back, &err) == WEFT_OK &&
            back.delay_ms == 1000,
-       "released: to somebody else, so not at once");
+       "a release has the default delay");
     ok(read_text(&weft_wire_release, "{" LEASE ",\"delay_ms\":0}", &back, &err) == WEFT_OK &&
            back.delay_ms == 0,
-       "unless it says so");
+       "a release with a delay of 0 has it");
     ok(read_text(&weft_wire_claim, "{\"worker\":\"w\"}", &claim, &err) == WEFT_OK &&
            claim.max == 0 && claim.lease_ms == 0 && claim.wait_ms == 0 && claim.lane_count == 0,
        "the least claim leaves the rest to the engine");
@@ -145,9 +148,9 @@ static void test_others(void)
     ok(read_text(&weft_wire_filter, "{\"tag\":\"k:v:w\",\"state\":\"\\u0072eady\"}", &filter,
                  &err) == WEFT_OK &&
            filter.tag && filter.state == WEFT_STATE_READY,
-       "a filter");
+       "a filter is read");
     is_str(filter.tag->key, "k", "the key of its tag");
-    is_str(filter.tag->value, "v:w", "and the value");
+    is_str(filter.tag->value, "v:w", "the value of the tag");
     ok(read_text(&weft_wire_filter, "{\"tag\":\"k:\"}", &filter, &err) == WEFT_OK &&
            strcmp(filter.tag->value, "") == 0,
        "a value may be empty");
@@ -344,7 +347,7 @@ static void test_refusals(void)
         is_str(err.field, refusal[i].field, "refused: %s: who is to blame", refusal[i].text);
         struct weft_json value = json_of(refusal[i].text);
         ok(weft_wire_read(refusal[i].type, &value, arena, item, NULL) == refusal[i].rc,
-           "refused: %s: nobody need ask why", refusal[i].text);
+           "refused without a place for the error: %s", refusal[i].text);
     }
 }
 
@@ -360,7 +363,7 @@ static void test_bounds(void)
         weft_buf_add_text(&text, ",\"\"");
     weft_buf_add_text(&text, "]}");
     is_int(read_text(&weft_wire_spec, text.data, &spec, &err), WEFT_TOO_LARGE, "a long list");
-    is_str(err.field, "capabilities", "and which");
+    is_str(err.field, "capabilities", "the error names the list");
 
     weft_buf_clear(&text);
     weft_buf_add_text(&text, "{\"");
@@ -368,7 +371,7 @@ static void test_bounds(void)
         weft_buf_add_text(&text, "\xc3\xa4");
     weft_buf_add_text(&text, "\":1}");
     is_int(read_text(&weft_wire_spec, text.data, &spec, &err), WEFT_UNKNOWN_FIELD, "a long name");
-    is_int(strlen(err.field), WEFT_NAME_MAX, "is cut");
+    is_int(strlen(err.field), WEFT_NAME_MAX, "a long field name is cut in the error");
     weft_buf_done(&text);
 }
 
@@ -394,16 +397,17 @@ static void test_lenient(void)
     ok(weft_wire_read_answer(&weft_wire_execution, &value, arena, &execution, &err) == WEFT_OK &&
            execution.policy && execution.policy->max_attempts == 7 &&
            execution.policy->initial_ms == -1,
-       "and in policies %s", err.text);
+       "unknown fields in the policy of an answer are ignored %s", err.text);
     value = json_of("{\"id\":7}");
     ok(weft_wire_read_answer(&weft_wire_execution, &value, arena, &execution, &err) == INVALID,
-       "but not something else");
+       "an id of another type is refused in an answer");
 
     struct weft_json member;
     value = json_of("{\"a\":1,\"\\u0062\":[2]}");
-    ok(weft_wire_member(&value, "b", &member) && member.kind == WEFT_JSON_ARRAY, "a member");
+    ok(weft_wire_member(&value, "b", &member) && member.kind == WEFT_JSON_ARRAY,
+       "a member is found by its escaped name");
     ok(!weft_wire_member(&value, "c", &member), "one that is not there");
-    ok(!weft_wire_member(&member, "a", &member), "nor is one in a list");
+    ok(!weft_wire_member(&member, "a", &member), "a list has no members");
 }
 
 static void test_errors(void)
@@ -415,9 +419,9 @@ static void test_errors(void)
         "\"field\":\"f\",\"reason\":\"timed_out\"}");
     ok(weft_wire_read_error(&value, arena, &got, &fence, &err) == WEFT_OK, "an error is read");
     ok(got.rc == WEFT_FENCED && fence == WEFT_FENCE_TIMED_OUT, "code and reason");
-    is_str(got.text, "gone", "message");
-    is_str(got.hint, "h", "hint");
-    is_str(got.field, "f", "field");
+    is_str(got.text, "gone", "the error has its message");
+    is_str(got.hint, "h", "the error has its hint");
+    is_str(got.field, "f", "the error has its field");
 
     for (int rc = WEFT_OK + 1; rc < WEFT_RC_COUNT; rc++) {
         value = json_of(weft_arena_printf(arena, "{\"code\":\"%s\",\"hint\":null,\"field\":null}",
@@ -436,7 +440,8 @@ static void test_errors(void)
     value = json_of("[]");
     ok(weft_wire_read_error(&value, arena, &got, &fence, &err) == INVALID, "a list is none");
     value = json_of("{\"code\":5}");
-    ok(weft_wire_read_error(&value, arena, &got, &fence, &err) == INVALID, "nor is a number");
+    ok(weft_wire_read_error(&value, arena, &got, &fence, &err) == INVALID,
+       "an error with a number for its code is refused");
 }
 
 int main(void)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What a worker does with the jobs it takes: once, in time, and as the handler said. */
+/* A worker runs each job once, in time, and reports what the handler returned. */
 
 #include "worker_fixture.h"
 
@@ -19,7 +19,7 @@ static void test_once(struct world *w)
     handle(w, worker, "square", handle_numbered);
     start(w, worker);
     ok(box_wait(&w->box, &w->box.ended, JOBS + 1), "%s: all are handled", w->store);
-    is_int(weft_worker_stop(worker), 0, "%s: nobody straggles", w->store);
+    is_int(weft_worker_stop(worker), 0, "%s: no handler is left running", w->store);
     ok(each_once(&w->box, JOBS), "%s: each once", w->store);
     is_int(count_in(w, WEFT_STATE_SUCCEEDED), JOBS + 1, "%s: all have succeeded", w->store);
     struct weft_worker_stats stats;
@@ -323,7 +323,7 @@ static void test_cancelled_keeps_its_slot(struct world *w)
     const struct weft_claim claim = {.worker = "another", .lanes = lanes, .lane_count = 1};
     struct weft_claims none = {0};
     ok(weft_claim(w->weft, &claim, 1, &none, &w->err) == WEFT_OK && none.count == 0,
-       "%s: nobody gets the second", w->store);
+       "%s: no worker gets the second", w->store);
     weft_claims_free(&none);
     is_int(describe(w, &second).state, WEFT_STATE_READY, "%s: which waits", w->store);
     box_open(&w->box);

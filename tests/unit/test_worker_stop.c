@@ -254,22 +254,28 @@ static void test_mistakes(struct world *w)
 {
     test_options(w);
     struct weft_worker *worker = NULL;
-    is_int(weft_worker_new(NULL, NULL, &worker, &w->err), WEFT_INVALID_VALUE, "no handle");
+    is_int(weft_worker_new(NULL, NULL, &worker, &w->err), WEFT_INVALID_VALUE,
+           "a worker without a handle is refused");
     is_int(weft_worker_new(w->weft, NULL, NULL, NULL), WEFT_INVALID_VALUE, "no place for it");
     worker = make_worker(w, w->weft, NULL);
     is_int(weft_worker_start(worker, &w->err), WEFT_INVALID_VALUE, "no kinds: %s", w->err.text);
-    is_int(weft_worker_on(worker, "k", NULL, NULL, &w->err), WEFT_INVALID_VALUE, "no handler");
+    is_int(weft_worker_on(worker, "k", NULL, NULL, &w->err), WEFT_INVALID_VALUE,
+           "a worker without a handler is refused");
     is_int(weft_worker_on(worker, "a b", handle_again, w, &w->err), WEFT_INVALID_VALUE, "bad kind");
-    is_int(weft_worker_on(worker, "", handle_again, w, &w->err), WEFT_INVALID_VALUE, "no kind");
+    is_int(weft_worker_on(worker, "", handle_again, w, &w->err), WEFT_INVALID_VALUE,
+           "a worker without a kind is refused");
     is_int(weft_worker_on(worker, NULL, handle_again, w, &w->err), WEFT_OK, "all other kinds");
     is_int(weft_worker_on(worker, NULL, handle_again, w, &w->err), WEFT_CONFLICT, "two of them");
     is_int(weft_worker_on(worker, "k", handle_again, w, &w->err), WEFT_OK, "a kind");
-    is_int(weft_worker_on(worker, "k", handle_again, w, &w->err), WEFT_CONFLICT, "twice");
-    is_int(weft_worker_stop(worker), 0, "what was not started may be stopped");
-    is_int(weft_worker_start(worker, &w->err), WEFT_OK, "and started");
-    is_int(weft_worker_start(worker, &w->err), WEFT_CONFLICT, "once");
+    is_int(weft_worker_on(worker, "k", handle_again, w, &w->err), WEFT_CONFLICT,
+           "a second handler for a kind is refused");
+    is_int(weft_worker_stop(worker), 0, "a worker that was not started may be stopped");
+    is_int(weft_worker_start(worker, &w->err), WEFT_OK,
+           "a worker that was stopped before its start can be started");
+    is_int(weft_worker_start(worker, &w->err), WEFT_CONFLICT,
+           "a started worker cannot be started again");
     is_int(weft_worker_on(worker, "l", handle_again, w, &w->err), WEFT_CONFLICT,
-           "and then its kinds are fixed");
+           "the kinds of a started worker are fixed");
     weft_worker_free(worker);
     weft_worker_free(make_worker(w, w->weft, NULL));
     weft_worker_free(NULL);
@@ -280,7 +286,7 @@ static void test_mistakes(struct world *w)
     weft_job_result(NULL, NULL, 0, NULL);
     weft_job_error(NULL, NULL, NULL);
     weft_job_delay(NULL, 1);
-    is_int(weft_job_fence(NULL), WEFT_FENCE_UNKNOWN, "nor a lease");
+    is_int(weft_job_fence(NULL), WEFT_FENCE_UNKNOWN, "a NULL job has no fence");
 }
 
 /* ---- Every test on every store --------------------------------------------------------------- */

@@ -2,7 +2,7 @@
 #ifndef WEFT_TESTS_UNIT_WIRE_FIXTURE_H
 #define WEFT_TESTS_UNIT_WIRE_FIXTURE_H
 
-/* What the tests of messages share: an arena, and messages from and to text. */
+/* Shared by the tests of messages: an arena, and messages from and to text. */
 
 #include "base/arena.h"
 #include "base/buf.h"
