@@ -7,12 +7,27 @@
  * finds everything in place; and last what works by itself. Stopping goes the other way round.
  */
 
-#include "net/api/api.h"
-#include "net/http/link.h"
-#include "net/inside.h"
+#include "net/server.h"
 
 #include "base/err.h"
 #include "base/log.h"
+#include "engine/ops.h"
+#include "net/api/api.h"
+#include "net/auth.h"
+#include "net/group/flow_work.h"
+#include "net/group/group.h"
+#include "net/http/host.h"
+#include "net/http/link.h"
+#include "net/http/listen.h"
+#include "net/http/loop.h"
+#include "net/http/origin.h"
+#include "net/metrics.h"
+#include "net/upkeep/presence.h"
+#include "net/upkeep/roster.h"
+#include "net/upkeep/supervisor.h"
+#include "net/upkeep/upkeep.h"
+#include "net/wait/notice.h"
+#include "net/wait/waits.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -87,7 +102,7 @@ static void on_news(void *context, const struct weft_news *news)
 static void on_leases(void *context, const int32_t *worker, size_t count)
 {
     struct weft_server *server = context;
-    weft_waits_tell(server->waits, WEFT_WAKE_LOCAL, worker, count);
+    weft_waits_wake_workers(server->waits, WEFT_WAKE_LOCAL, worker, count);
     weft_notices_add_workers(server->notices, worker, count);
 }
 
@@ -224,6 +239,8 @@ enum weft_rc weft_server_listen(const struct weft_server_config *config,
     if (!server)
         weft_oom(sizeof(*server));
     server->listener.fd = -1;
+    const struct weft_route_table routes = {.route = weft_routes, .count = weft_route_count};
+    server->metrics = weft_metrics_new(&routes);
     server->api = weft_api_new();
     server->arena = weft_arena_new();
     resolve(config, server);
@@ -277,37 +294,12 @@ const char *weft_server_url(const struct weft_server *server)
     return weft_loop_url(server->loop);
 }
 
-bool weft_server_is_open(const struct weft_server *server)
-{
-    return server->open;
-}
-
-struct weft_engine *weft_server_engine(struct weft_server *server)
-{
-    return server->engine;
-}
-
-struct weft_api *weft_server_api(struct weft_server *server)
-{
-    return server->api;
-}
-
 void weft_server_tokens_changed(struct weft_server *server)
 {
     struct weft_err err = {0};
     if (weft_auth_load(server->auth, server->engine, &err))
         weft_warn("the tokens could not be read; the next poll does it", F_STR("error", err.text));
     weft_waits_recheck(server->waits);
-}
-
-void weft_server_show_uses(struct weft_server *server, struct weft_token *token, size_t count)
-{
-    weft_auth_show_uses(server->auth, token, count);
-}
-
-void weft_server_forget_worker(struct weft_server *server, const char *ns, const char *worker)
-{
-    weft_roster_forget(server->roster, ns, worker);
 }
 
 bool weft_server_stop(struct weft_server *server)
@@ -356,6 +348,7 @@ void weft_server_free(struct weft_server *server)
     weft_roster_free(server->roster);
     weft_auth_free(server->auth);
     weft_api_free(server->api);
+    weft_metrics_free(server->metrics);
     if (server->listener.fd >= 0)
         (void)close(server->listener.fd);
     weft_arena_free(server->arena);

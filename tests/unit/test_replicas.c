@@ -5,7 +5,10 @@
  * first one's, both are on the list, and one that stops leaves it.
  */
 
-#include "net/inside.h"
+#include "base/arena.h"
+#include "net/server.h"
+#include "net/upkeep/presence.h"
+#include "net/upkeep/supervisor.h"
 
 #include "base/log.h"
 #include "tap.h"

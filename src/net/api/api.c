@@ -8,16 +8,17 @@
 #include "base/limits.h"
 #include "base/str.h"
 #include "core/cursor.h"
-#include "net/api/metrics.h"
+#include "net/api/api_counts.h"
+#include "net/api/openapi.h"
 #include "wire/wire.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { DOCUMENT_MAX = 4 << 20, FIGURES_MAX = 1 << 20 };
 
 struct weft_api {
-    struct weft_metrics *metrics;
     struct weft_counts_cache *counts;
     struct weft_figures figures;
     pthread_mutex_t lock; /* over the document while it is made */
@@ -29,8 +30,6 @@ struct weft_api *weft_api_new(void)
     struct weft_api *api = calloc(1, sizeof(*api));
     if (!api)
         weft_oom(sizeof(*api));
-    const struct weft_route_table routes = {.route = weft_routes, .count = weft_route_count};
-    api->metrics = weft_metrics_new(&routes);
     api->counts = weft_counts_cache_new();
     weft_buf_init(&api->figures.text, FIGURES_MAX);
     pthread_mutex_init(&api->figures.lock, NULL);
@@ -42,7 +41,6 @@ void weft_api_free(struct weft_api *api)
 {
     if (!api)
         return;
-    weft_metrics_free(api->metrics);
     weft_counts_cache_free(api->counts);
     weft_buf_done(&api->document);
     weft_buf_done(&api->figures.text);
@@ -59,11 +57,6 @@ struct weft_counts_cache *weft_api_counts(struct weft_api *api)
 struct weft_figures *weft_api_figures(struct weft_api *api)
 {
     return &api->figures;
-}
-
-struct weft_metrics *weft_server_metrics(struct weft_server *server)
-{
-    return weft_server_api(server)->metrics;
 }
 
 const struct weft_buf *weft_api_document(struct weft_api *api)

@@ -6,11 +6,15 @@
  * both forms.
  */
 
-#include "net/api/api.h"
+#include "net/api/api_control.h"
 
 #include "base/err.h"
 #include "base/limits.h"
 #include "core/state.h"
+#include "engine/ops.h"
+#include "net/api/api.h"
+#include "net/server.h"
+#include "net/wait/waits.h"
 #include "wire/wire.h"
 
 #include <string.h>
@@ -126,7 +130,7 @@ enum weft_rc weft_replay_run(struct weft_request *request, struct weft_err *err)
     const struct weft_steering steering = {
         .kind = WEFT_STEER_REPLAY, .ns = request->ns, .item = request->items.item, .count = 1};
     told->arena = request->arena;
-    enum weft_rc rc = weft_steer_call(weft_server_engine(request->server), &steering, told, err);
+    enum weft_rc rc = weft_steer_call(request->server->engine, &steering, told, err);
     request->items.answer = told;
     if (!rc)
         weft_steer_write(request);
@@ -285,8 +289,7 @@ static enum weft_rc run_filter(struct weft_request *request, const struct many *
                                         .after = many->after,
                                         .force = many->force};
     struct weft_sweep sweep;
-    enum weft_rc rc =
-        weft_engine_steer_all(weft_server_engine(request->server), &args, &sweep, err);
+    enum weft_rc rc = weft_engine_steer_all(request->server->engine, &args, &sweep, err);
     if (rc)
         return rc;
     struct weft_json_writer out;
@@ -347,7 +350,7 @@ static enum weft_rc run_ids(struct weft_request *request, const struct many *man
                 .id = many->id[i], .reason = many->reason, .force = many->force};
     enum weft_rc rc = WEFT_OK;
     if (steering.count > 0)
-        rc = weft_engine_steer(weft_server_engine(request->server), &steering, answer, err);
+        rc = weft_engine_steer(request->server->engine, &steering, answer, err);
     if (rc)
         return rc;
     for (size_t i = 0; i < steering.count; i++)

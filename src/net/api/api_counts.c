@@ -7,17 +7,21 @@
  * last thread that reads it.
  */
 
-#include "net/api/api.h"
+#include "net/api/api_counts.h"
 
-#include "base/clock.h"
 #include "base/err.h"
 #include "base/limits.h"
 #include "core/spec.h"
 #include "core/state.h"
-#include "net/api/metrics.h"
+#include "engine/ops.h"
+#include "net/api/api.h"
+#include "net/group/group.h"
+#include "net/metrics.h"
+#include "net/server.h"
 #include "wire/wire.h"
 
 #include <inttypes.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -313,7 +317,7 @@ static bool is_due(const struct weft_counts_cache *cache)
 static void compute_kept(struct weft_server *server, void *context)
 {
     struct weft_counts_cache *cache = context;
-    give_back(cache, take(cache, weft_server_engine(server)));
+    give_back(cache, take(cache, server->engine));
     pthread_mutex_lock(&cache->lock);
     cache->keeping = false;
     pthread_mutex_unlock(&cache->lock);
@@ -321,13 +325,13 @@ static void compute_kept(struct weft_server *server, void *context)
 
 void weft_counts_keep(struct weft_server *server)
 {
-    struct weft_counts_cache *cache = weft_api_counts(weft_server_api(server));
+    struct weft_counts_cache *cache = weft_api_counts(server->api);
     pthread_mutex_lock(&cache->lock);
     bool begins = !cache->keeping && is_due(cache);
     cache->keeping |= begins;
     pthread_mutex_unlock(&cache->lock);
     if (begins)
-        weft_server_do(server, compute_kept, cache);
+        weft_groups_do(server->groups, compute_kept, cache);
 }
 
 /* ---- The request ----------------------------------------------------------------------------- */
@@ -344,8 +348,8 @@ enum weft_rc weft_counts_run(struct weft_request *request, struct weft_err *err)
         .ns = request->ns, .lane = weft_request_query(request, "lane"), .text = WEFT_COUNTS_JSON};
     struct weft_buf text;
     weft_buf_init(&text, TEXT_MAX);
-    enum weft_rc rc = weft_counts_cache_get(weft_api_counts(weft_server_api(request->server)),
-                                            weft_server_engine(request->server), &of, &text, err);
+    enum weft_rc rc = weft_counts_cache_get(weft_api_counts(request->server->api),
+                                            request->server->engine, &of, &text, err);
     if (!rc)
         weft_reply_bytes(request, text.data, text.size, "application/json");
     weft_buf_done(&text);

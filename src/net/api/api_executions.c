@@ -2,11 +2,14 @@
 
 /* Reading one execution: as it is, when it is over, its bytes, its attempts. */
 
-#include "net/api/api.h"
+#include "net/api/api_executions.h"
 
-#include "base/clock.h"
 #include "base/err.h"
 #include "core/state.h"
+#include "engine/ops.h"
+#include "net/api/api.h"
+#include "net/server.h"
+#include "net/wait/waits.h"
 #include "wire/wire.h"
 
 /* ---- The execution --------------------------------------------------------------------------- */
@@ -20,8 +23,8 @@ static enum weft_rc describe(struct weft_request *request, const struct weft_id 
                              struct weft_arena *arena, struct weft_execution *ret_execution,
                              struct weft_err *err)
 {
-    enum weft_rc rc = weft_engine_describe(weft_server_engine(request->server), request->ns, id, 1,
-                                           arena, ret_execution, err);
+    enum weft_rc rc = weft_engine_describe(request->server->engine, request->ns, id, 1, arena,
+                                           ret_execution, err);
     if (!rc && ret_execution->state == WEFT_STATE_NONE)
         rc = weft_fail_field(err, WEFT_NOT_FOUND, "id", "there is no such execution");
     return rc;
@@ -68,7 +71,7 @@ enum weft_rc weft_execution_run(struct weft_request *request, struct weft_err *e
     struct weft_arena *arena = weft_arena_new();
     enum weft_rc rc = describe(request, &wanted->id, arena, &execution, err);
     bool waits = !rc && weft_state_living(execution.state) &&
-                 weft_wait_for_end(request, &wanted->id, wanted->until_us, WEFT_WAIT_TOLD);
+                 weft_wait_for_end(request, &wanted->id, wanted->until_us, WEFT_WAIT_NOTIFIED);
     if (!rc && !waits)
         reply(request, &execution);
     weft_arena_free(arena);
@@ -100,8 +103,8 @@ enum weft_rc weft_payload_read(struct weft_request *request, struct weft_err *er
 enum weft_rc weft_bytes_run(struct weft_request *request, struct weft_err *err)
 {
     struct weft_bytes bytes;
-    enum weft_rc rc = weft_engine_bytes(weft_server_engine(request->server), request->state,
-                                        request->arena, &bytes, err);
+    enum weft_rc rc =
+        weft_engine_bytes(request->server->engine, request->state, request->arena, &bytes, err);
     if (!rc)
         weft_reply_bytes(request, bytes.data, bytes.size,
                          bytes.content_type ? bytes.content_type : "application/octet-stream");
@@ -127,7 +130,7 @@ enum weft_rc weft_attempts_read(struct weft_request *request, struct weft_err *e
 enum weft_rc weft_attempts_run(struct weft_request *request, struct weft_err *err)
 {
     struct weft_attempts_page page;
-    enum weft_rc rc = weft_engine_attempts_page(weft_server_engine(request->server), request->state,
+    enum weft_rc rc = weft_engine_attempts_page(request->server->engine, request->state,
                                                 request->arena, &page, err);
     if (rc)
         return rc;

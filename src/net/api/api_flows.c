@@ -5,11 +5,15 @@
  * at, at once or when they are over.
  */
 
-#include "net/api/api.h"
+#include "net/api/api_flows.h"
 
-#include "base/clock.h"
 #include "base/err.h"
 #include "base/limits.h"
+#include "engine/ops.h"
+#include "net/api/api.h"
+#include "net/group/flow_work.h"
+#include "net/server.h"
+#include "net/wait/waits.h"
 #include "wire/wire.h"
 
 #include <stdlib.h>
@@ -88,8 +92,8 @@ enum weft_rc weft_flow_submit_run(struct weft_request *request, struct weft_err 
     struct weft_flow_submitted *answer = weft_new(request->arena, struct weft_flow_submitted);
     spec.ns = request->ns;
     answer->node = weft_new_array(request->arena, struct weft_id, spec.node_count + 1);
-    enum weft_rc rc = weft_engine_flow_submit(weft_server_engine(request->server), request->ns,
-                                              &spec, 1, answer, err);
+    enum weft_rc rc =
+        weft_engine_flow_submit(request->server->engine, request->ns, &spec, 1, answer, err);
     request->items.answer = answer;
     if (!rc)
         weft_flow_submit_write(request);
@@ -117,8 +121,7 @@ enum weft_rc weft_flow_grow_run(struct weft_request *request, struct weft_err *e
     const struct weft_flow_growth *growth = request->state;
     struct weft_flow_submitted answer = {
         .node = weft_new_array(request->arena, struct weft_id, growth->node_count + 1)};
-    enum weft_rc rc =
-        weft_engine_flow_grow(weft_server_engine(request->server), growth, &answer, err);
+    enum weft_rc rc = weft_engine_flow_grow(request->server->engine, growth, &answer, err);
     if (rc) {
         blame_node(request, &answer, err);
         return rc;
@@ -148,8 +151,8 @@ enum weft_rc weft_flow_edges_read(struct weft_request *request, struct weft_err 
 enum weft_rc weft_flow_edges_run(struct weft_request *request, struct weft_err *err)
 {
     struct weft_wire_flow_submitted linked = {0};
-    enum weft_rc rc = weft_engine_flow_edges(weft_server_engine(request->server), request->state,
-                                             &linked.revision, err);
+    enum weft_rc rc =
+        weft_engine_flow_edges(request->server->engine, request->state, &linked.revision, err);
     struct weft_json_writer out;
     if (rc)
         return rc;
@@ -193,8 +196,7 @@ static enum weft_rc read_state(struct weft_request *request, const struct weft_i
     const struct weft_flow_asking asking = {.ns = request->ns, .flow = *id};
     struct weft_arena *arena = weft_arena_new();
     struct weft_flow_page page;
-    enum weft_rc rc =
-        weft_engine_flow(weft_server_engine(request->server), &asking, arena, &page, err);
+    enum weft_rc rc = weft_engine_flow(request->server->engine, &asking, arena, &page, err);
     if (!rc)
         *ret_state = page.flow.state;
     weft_arena_free(arena);
@@ -209,12 +211,13 @@ enum weft_rc weft_flow_run(struct weft_request *request, struct weft_err *err)
     if (wanted->until_us > 0) {
         enum weft_flow_state state = WEFT_FLOW_OPEN;
         enum weft_rc rc = read_state(request, &wanted->asking.flow, &state, err);
-        if (rc || (state == WEFT_FLOW_OPEN && weft_wait_for_end(request, &wanted->asking.flow,
-                                                                wanted->until_us, WEFT_WAIT_TOLD)))
+        if (rc ||
+            (state == WEFT_FLOW_OPEN && weft_wait_for_end(request, &wanted->asking.flow,
+                                                          wanted->until_us, WEFT_WAIT_NOTIFIED)))
             return rc;
     }
-    enum weft_rc rc = weft_engine_flow(weft_server_engine(request->server), &wanted->asking,
-                                       request->arena, &page, err);
+    enum weft_rc rc =
+        weft_engine_flow(request->server->engine, &wanted->asking, request->arena, &page, err);
     if (rc)
         return rc;
     struct weft_json_writer out;
@@ -266,8 +269,8 @@ enum weft_rc weft_flow_nodes_run(struct weft_request *request, struct weft_err *
 {
     const struct wanted *wanted = request->state;
     struct weft_flow_page page;
-    enum weft_rc rc = weft_engine_flow(weft_server_engine(request->server), &wanted->asking,
-                                       request->arena, &page, err);
+    enum weft_rc rc =
+        weft_engine_flow(request->server->engine, &wanted->asking, request->arena, &page, err);
     const struct paged nodes = {.type = &weft_wire_flow_node,
                                 .item = (const char *)page.node,
                                 .stride = sizeof(*page.node),
@@ -304,8 +307,8 @@ enum weft_rc weft_flows_read(struct weft_request *request, struct weft_err *err)
 enum weft_rc weft_flows_run(struct weft_request *request, struct weft_err *err)
 {
     struct weft_flows flows;
-    enum weft_rc rc = weft_engine_flows(weft_server_engine(request->server), request->state,
-                                        request->arena, &flows, err);
+    enum weft_rc rc =
+        weft_engine_flows(request->server->engine, request->state, request->arena, &flows, err);
     const struct paged page = {.type = &weft_wire_flow,
                                .item = (const char *)flows.item,
                                .stride = sizeof(*flows.item),
@@ -364,7 +367,7 @@ enum weft_rc weft_flow_delete_read(struct weft_request *request, struct weft_err
 static enum weft_rc drain(struct weft_request *request, struct cancelling *cancel,
                           struct weft_err *err)
 {
-    struct weft_engine *engine = weft_server_engine(request->server);
+    struct weft_engine *engine = request->server->engine;
     enum weft_rc rc;
     unsigned chunks = 0;
     do {
@@ -419,7 +422,7 @@ enum weft_rc weft_flow_cancel_run(struct weft_request *request, struct weft_err 
     if (rc)
         return rc;
     if (!done && cancel->until_us > 0 &&
-        weft_wait_for_end(request, &cancel->args.flow, cancel->until_us, WEFT_WAIT_LOOKS))
+        weft_wait_for_end(request, &cancel->args.flow, cancel->until_us, WEFT_WAIT_POLLS))
         return WEFT_OK;
     if (!cancel->drained)
         weft_server_drain(request->server, &cancel->args.flow);

@@ -2,10 +2,14 @@
 
 /* Lanes: their settings, and which lanes are in use. */
 
-#include "net/api/api.h"
+#include "net/api/api_lanes.h"
 
 #include "base/err.h"
 #include "core/spec.h"
+#include "engine/ops.h"
+#include "net/api/api.h"
+#include "net/api/api_counts.h"
+#include "net/server.h"
 #include "wire/wire.h"
 
 #include <assert.h>
@@ -24,9 +28,9 @@ enum weft_rc weft_lanes_run(struct weft_request *request, struct weft_err *err)
 {
     struct weft_lanes lanes;
     struct weft_texts used;
-    struct weft_engine *engine = weft_server_engine(request->server);
-    enum weft_rc rc = weft_counts_cache_lanes(weft_api_counts(weft_server_api(request->server)),
-                                              engine, request->ns, request->arena, &used, err);
+    struct weft_engine *engine = request->server->engine;
+    enum weft_rc rc = weft_counts_cache_lanes(weft_api_counts(request->server->api), engine,
+                                              request->ns, request->arena, &used, err);
     if (!rc)
         rc = weft_engine_lanes_of(engine, request->ns, used.item, used.count, request->arena,
                                   &lanes, err);
@@ -56,8 +60,8 @@ enum weft_rc weft_lane_run(struct weft_request *request, struct weft_err *err)
 {
     struct weft_lane lane;
     enum weft_rc rc =
-        weft_engine_lane(weft_server_engine(request->server), request->ns,
-                         weft_request_path(request, "lane"), request->arena, &lane, err);
+        weft_engine_lane(request->server->engine, request->ns, weft_request_path(request, "lane"),
+                         request->arena, &lane, err);
     if (!rc)
         reply(request, &lane);
     return rc;
@@ -67,7 +71,7 @@ enum weft_rc weft_lane_remove_run(struct weft_request *request, struct weft_err 
 {
     struct weft_lane lane;
     enum weft_rc rc =
-        weft_engine_lane_remove(weft_server_engine(request->server), request->ns,
+        weft_engine_lane_remove(request->server->engine, request->ns,
                                 weft_request_path(request, "lane"), request->arena, &lane, err);
     if (!rc)
         reply(request, &lane);
@@ -98,7 +102,7 @@ enum weft_rc weft_lane_put_read(struct weft_request *request, struct weft_err *e
 enum weft_rc weft_lane_put_run(struct weft_request *request, struct weft_err *err)
 {
     enum weft_rc rc =
-        weft_engine_lane_put(weft_server_engine(request->server), request->ns, request->state, err);
+        weft_engine_lane_put(request->server->engine, request->ns, request->state, err);
     if (!rc)
         reply(request, request->state);
     return rc;

@@ -5,10 +5,12 @@
  * item is answered on its own.
  */
 
-#include "net/api/api.h"
+#include "net/api/api_leases.h"
 
 #include "base/err.h"
 #include "core/state.h"
+#include "net/api/api.h"
+#include "net/wait/waits.h"
 #include "wire/wire.h"
 
 #include <string.h>

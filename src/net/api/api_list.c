@@ -7,13 +7,17 @@
  * part. A page that fits one part is sent whole, with its length.
  */
 
-#include "net/api/api.h"
+#include "net/api/api_list.h"
 
 #include "base/err.h"
 #include "base/id.h"
 #include "base/moment.h"
 #include "core/cursor.h"
 #include "core/spec.h"
+#include "engine/ops.h"
+#include "net/api/api.h"
+#include "net/lines.h"
+#include "net/server.h"
 #include "wire/wire.h"
 
 #include <string.h>
@@ -176,8 +180,7 @@ static enum weft_rc add_some(struct weft_request *request, struct list_state *li
     list->listing.limit = read_next(list, out->size < PART ? PART - out->size : 0);
     if (!list->lines && list->listing.limit > list->left)
         list->listing.limit = list->left;
-    enum weft_rc rc =
-        weft_engine_list(weft_server_engine(request->server), &list->listing, arena, &page, err);
+    enum weft_rc rc = weft_engine_list(request->server->engine, &list->listing, arena, &page, err);
     if (rc)
         goto out;
     write_items(list, &page, out);

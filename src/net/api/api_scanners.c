@@ -7,11 +7,14 @@
  * rows they write with each heartbeat.
  */
 
-#include "net/api/api.h"
+#include "net/api/api_scanners.h"
 
-#include "base/clock.h"
 #include "base/err.h"
 #include "base/id.h"
+#include "engine/ops.h"
+#include "net/api/api.h"
+#include "net/server.h"
+#include "net/upkeep/supervisor.h"
 #include "wire/wire.h"
 
 #include <string.h>
@@ -125,7 +128,7 @@ enum weft_rc weft_replicas_read(struct weft_request *request, struct weft_err *e
 
 enum weft_rc weft_replicas_run(struct weft_request *request, struct weft_err *err)
 {
-    struct weft_engine *engine = weft_server_engine(request->server);
+    struct weft_engine *engine = request->server->engine;
     struct weft_replica_rows rows;
     struct page page;
     enum weft_rc rc = weft_engine_replicas(engine, request->arena, &rows, err);
@@ -155,7 +158,7 @@ static struct weft_scanners all_scanners(struct weft_server *server,
                                          const struct weft_replica_rows *rows,
                                          struct weft_arena *arena)
 {
-    weft_usec now_us = weft_clock_now(weft_engine_clock(weft_server_engine(server)));
+    weft_usec now_us = weft_clock_now(weft_engine_clock(server->engine));
     const struct weft_scanners told = weft_replica_scanners(rows, now_us, arena);
     const struct weft_scanner_status *own = weft_supervisor_status(server, arena);
     struct weft_scanner_status *item =
@@ -182,8 +185,7 @@ enum weft_rc weft_scanners_run(struct weft_request *request, struct weft_err *er
 {
     struct weft_replica_rows rows;
     struct page page;
-    enum weft_rc rc =
-        weft_engine_replicas(weft_server_engine(request->server), request->arena, &rows, err);
+    enum weft_rc rc = weft_engine_replicas(request->server->engine, request->arena, &rows, err);
     if (!rc)
         rc = begin_page(request, true, &page, err);
     if (rc)

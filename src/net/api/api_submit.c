@@ -2,9 +2,12 @@
 
 /* POST /v1/executions: one spec, or many as {"items"} or as lines. */
 
-#include "net/api/api.h"
+#include "net/api/api_submit.h"
 
 #include "base/err.h"
+#include "net/api/api.h"
+#include "net/http/http_head.h"
+#include "net/lines.h"
 #include "wire/wire.h"
 
 #include <string.h>

@@ -6,10 +6,14 @@
  * watch that waits costs no query.
  */
 
-#include "net/api/api.h"
+#include "net/api/api_watch.h"
 
-#include "base/clock.h"
 #include "base/err.h"
+#include "engine/ops.h"
+#include "net/http/loop.h"
+#include "net/request.h"
+#include "net/server.h"
+#include "net/wait/waits.h"
 #include "wire/wire.h"
 
 struct watch_state {
@@ -50,7 +54,7 @@ static void reply(struct weft_request *request, const struct weft_watched *watch
 enum weft_rc weft_watch_run(struct weft_request *request, struct weft_err *err)
 {
     struct watch_state *state = request->state;
-    struct weft_engine *engine = weft_server_engine(request->server);
+    struct weft_engine *engine = request->server->engine;
     struct weft_watched watched = {0};
     bool again = state->worker != 0; /* it has slept */
     enum weft_rc rc =
@@ -61,7 +65,7 @@ enum weft_rc weft_watch_run(struct weft_request *request, struct weft_err *err)
         state->until_us > 0 && weft_wait_for_leases(request, state->worker, state->until_us);
     /* Its time is up or the server stops: what came in this moment is found by its next watch. A
      * client that hung up is told nothing, so that its next watch is. */
-    bool looks = (waits || !again) && !(again && weft_request_gone(request));
+    bool looks = (waits || !again) && !(again && weft_loop_gone(request));
     if (looks)
         rc = weft_engine_watch(engine, &state->watch, request->arena, &watched, err);
     if (!rc && (watched.count > 0 || !waits || !looks))

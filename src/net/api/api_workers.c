@@ -2,9 +2,13 @@
 
 /* Workers: who was heard of, and the goodbye of one. */
 
-#include "net/api/api.h"
+#include "net/api/api_workers.h"
 
 #include "core/spec.h"
+#include "engine/ops.h"
+#include "net/api/api.h"
+#include "net/server.h"
+#include "net/upkeep/roster.h"
 #include "wire/wire.h"
 
 #include <assert.h>
@@ -21,8 +25,8 @@ enum weft_rc weft_workers_read(struct weft_request *request, struct weft_err *er
 enum weft_rc weft_workers_run(struct weft_request *request, struct weft_err *err)
 {
     struct weft_workers workers;
-    enum weft_rc rc = weft_engine_workers(weft_server_engine(request->server), request->ns,
-                                          request->arena, &workers, err);
+    enum weft_rc rc =
+        weft_engine_workers(request->server->engine, request->ns, request->arena, &workers, err);
     if (rc)
         return rc;
     const struct weft_api_list list = {.name = "workers",
@@ -44,9 +48,9 @@ enum weft_rc weft_goodbye_run(struct weft_request *request, struct weft_err *err
     const char *worker = weft_request_path(request, "worker");
     uint64_t released = 0;
     /* First, or what was heard of it would be written again after it left the list. */
-    weft_server_forget_worker(request->server, request->ns, worker);
-    enum weft_rc rc = weft_engine_goodbye(weft_server_engine(request->server), request->ns, worker,
-                                          &released, err);
+    weft_roster_forget(request->server->roster, request->ns, worker);
+    enum weft_rc rc =
+        weft_engine_goodbye(request->server->engine, request->ns, worker, &released, err);
     if (rc)
         return rc;
     struct weft_json_writer out;

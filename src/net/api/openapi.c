@@ -6,9 +6,9 @@
  */
 
 #include "net/api/openapi.h"
-#include "net/api/api.h"
 
-#include "net/api/route.h"
+#include "net/api/openapi_parts.h"
+#include "net/lines.h"
 #include "wire/wire.h"
 
 #include <assert.h>

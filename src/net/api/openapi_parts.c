@@ -2,10 +2,14 @@
 
 /* What the operations of the OpenAPI document refer to: tags, messages, errors, parameters. */
 
-#include "net/api/openapi.h"
+#include "net/api/openapi_parts.h"
 
 #include "base/err.h"
-#include "net/api/route.h"
+#include "base/json.h"
+#include "core/token.h"
+#include "net/api/openapi.h"
+#include "net/api/routes.h"
+#include "net/route.h"
 #include "wire/wire.h"
 
 #include <stdio.h>

@@ -15,12 +15,21 @@
  * or expired by the time they were committed.
  */
 
-#include "net/api/metrics.h"
-#include "net/inside.h"
+#include "net/group/claims.h"
 
 #include "base/err.h"
 #include "base/limits.h"
 #include "base/log.h"
+#include "engine/ops.h"
+#include "net/auth.h"
+#include "net/group/group.h"
+#include "net/http/answers.h"
+#include "net/http/loop.h"
+#include "net/metrics.h"
+#include "net/request.h"
+#include "net/server.h"
+#include "net/upkeep/roster.h"
+#include "net/wait/waits.h"
 #include "wire/wire.h"
 
 #include <stdlib.h>
@@ -78,7 +87,7 @@ static void give_back(struct weft_server *server, void *context)
 {
     struct give_back *back = context;
     struct weft_err err = {0};
-    weft_metric_add(weft_server_metrics(server), WEFT_METRIC_UNDELIVERED, 0, back->count);
+    weft_metric_add(server->metrics, WEFT_METRIC_UNDELIVERED, 0, back->count);
     struct weft_lease_answer *answer = calloc(back->count, sizeof(*answer));
     if (!answer)
         weft_oom(back->count * sizeof(*answer));

@@ -10,7 +10,7 @@
  * its lock around it.
  */
 
-#include "net/net.h"
+#include "net/request.h"
 
 struct weft_fair_line; /* opaque */
 

@@ -10,11 +10,16 @@
  * take their turns. What fails is left to the scanners: dependency and cancel_backlog.
  */
 
-#include "net/inside.h"
+#include "net/group/flow_work.h"
 
+#include "base/arena.h"
 #include "base/id.h"
 #include "base/log.h"
+#include "engine/ops.h"
+#include "net/group/group.h"
+#include "net/server.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -10,14 +10,23 @@
  * those that were taken together by group_run.c.
  */
 
-#include "net/api/metrics.h"
-#include "net/group/plan.h"
+#include "net/group/group.h"
 
 #include "base/err.h"
 #include "base/heap.h"
 #include "base/limits.h"
+#include "base/thread.h"
+#include "engine/ops.h"
+#include "net/auth.h"
+#include "net/group/plan.h"
+#include "net/http/body.h"
+#include "net/http/loop.h"
+#include "net/metrics.h"
+#include "net/server.h"
+#include "net/wait/waits.h"
 
 #include <assert.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -57,7 +66,7 @@ struct weft_groups {
 
 static void show_depth(struct weft_groups *groups, enum weft_group group)
 {
-    weft_metric_set(weft_server_metrics(groups->server), WEFT_METRIC_QUEUE_DEPTH, group,
+    weft_metric_set(groups->server->metrics, WEFT_METRIC_QUEUE_DEPTH, group,
                     groups->plan.queue[group].fair.all.count);
 }
 
@@ -165,7 +174,7 @@ static void run_alone(struct weft_server *server, enum weft_group class,
 
 static void run_batch(struct weft_server *server, struct weft_batch *batch)
 {
-    struct weft_metrics *metrics = weft_server_metrics(server);
+    struct weft_metrics *metrics = server->metrics;
     weft_usec began_us = weft_boot_us();
     for (size_t i = 0; i < batch->lots; i++) {
         const struct weft_group_part *lot = &batch->lot[i];
@@ -389,12 +398,6 @@ void weft_groups_do(struct weft_groups *groups, void (*fn)(struct weft_server *,
     groups->plan.errands++;
     wake_one(groups);
     pthread_mutex_unlock(&groups->lock);
-}
-
-void weft_server_do(struct weft_server *server, void (*fn)(struct weft_server *, void *),
-                    void *context)
-{
-    weft_groups_do(server->groups, fn, context);
 }
 
 size_t weft_groups_waiting(struct weft_groups *groups)

@@ -5,11 +5,17 @@
  * become one call, and the calls of several kinds one transaction (weft_engine_together()).
  */
 
-#include "net/api/metrics.h"
-#include "net/group/kinds.h"
-
 #include "base/err.h"
 #include "base/limits.h"
+#include "engine/ops.h"
+#include "net/api/api_control.h"
+#include "net/group/claims.h"
+#include "net/group/group.h"
+#include "net/group/kinds.h"
+#include "net/http/loop.h"
+#include "net/metrics.h"
+#include "net/request.h"
+#include "net/server.h"
 
 #include <string.h>
 
@@ -196,7 +202,7 @@ static void conclude(struct weft_server *server, const struct weft_kind *kind,
         finish(lot->request, kept, WEFT_OK, err);
         return;
     }
-    weft_metric_add(weft_server_metrics(server), WEFT_METRIC_STORE_FAILURES, 0, 1);
+    weft_metric_add(server->metrics, WEFT_METRIC_STORE_FAILURES, 0, 1);
     /*
      * A call that fails as a whole has written nothing. When that is not the store's fault it is
      * somebody's input that should have been refused earlier: his neighbours must not suffer.

@@ -2,6 +2,10 @@
 
 #include "net/group/kinds.h"
 
+#include "engine/ops.h"
+#include "net/api/api_control.h"
+#include "net/route.h"
+
 #include <assert.h>
 
 static enum weft_rc call_submit(struct weft_engine *engine, const void *item, size_t count,

@@ -4,8 +4,11 @@
 
 /* The kinds of requests that group.c folds together: what their items are and who takes them. */
 
-#include "net/api/api.h"
-#include "net/inside.h"
+#include "net/route.h"
+
+struct weft_engine;
+struct weft_request;
+struct weft_server;
 
 typedef enum weft_rc weft_group_call(struct weft_engine *engine, const void *item, size_t count,
                                      void *ret_answer, struct weft_err *err);

@@ -40,6 +40,7 @@
 #include "net/group/plan.h"
 
 #include "base/limits.h"
+#include "net/group/claims.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,6 +2,7 @@
 
 #include "net/http/answers.h"
 
+#include "base/err.h"
 #include "base/limits.h"
 #include "base/str.h"
 

@@ -2,11 +2,17 @@
 
 /* What the first line and the headers of a request tell: which route, who asks, for what. */
 
-#include "net/http/link.h"
+#include "net/http/http_head.h"
 
 #include "base/err.h"
 #include "base/id.h"
 #include "base/str.h"
+#include "engine/ops.h"
+#include "net/auth.h"
+#include "net/http/host.h"
+#include "net/http/link.h"
+#include "net/http/origin.h"
+#include "net/server.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -37,23 +43,23 @@ void weft_head_request_id(struct weft_link *link)
 static enum weft_rc find_route(struct weft_link *link, struct weft_err *err)
 {
     struct weft_request *request = &link->request;
-    request->route = weft_route_find(link->method, link->target, &link->match);
+    request->route = weft_route_find(link->method, link->target, &link->request.match);
     if (request->route)
         return WEFT_OK;
-    if (link->match.miss == WEFT_ROUTE_BAD)
+    if (link->request.match.miss == WEFT_ROUTE_BAD)
         return weft_fail_field(err, WEFT_INVALID_VALUE, "path", "the path is badly encoded");
     enum weft_rc rc;
-    if (link->match.miss == WEFT_ROUTE_METHOD && weft_origin_preflight(link)) {
+    if (link->request.match.miss == WEFT_ROUTE_METHOD && weft_origin_preflight(link)) {
         if (!link->cors)
             return weft_origin_refuse(link->origin, err);
         link->preflight = true;
         request->reply.status = 204;
         return WEFT_OK;
     }
-    if (link->match.miss == WEFT_ROUTE_METHOD) {
-        link->allow = link->match.allow;
+    if (link->request.match.miss == WEFT_ROUTE_METHOD) {
+        link->allow = link->request.match.allow;
         rc = weft_fail(err, WEFT_METHOD_NOT_ALLOWED, "this path has no %.16s, only %s",
-                       link->method, link->match.allow);
+                       link->method, link->request.match.allow);
     } else {
         rc = weft_fail(err, WEFT_NOT_FOUND, "there is nothing at this path");
     }
@@ -206,9 +212,10 @@ enum weft_rc weft_head_check(struct weft_link *link, struct weft_err *err)
     };
     rc = weft_auth_check(server->auth, &given, request, err);
     if (!rc)
-        rc = weft_query_parse(weft_query_of(link->target), request->arena, &link->query, err);
+        rc = weft_query_parse(weft_query_of(link->target), request->arena, &link->request.query,
+                              err);
     if (!rc)
-        rc = weft_query_check(&link->query, request->route, err);
-    request->walks = !rc && request->route->walks && weft_query_filters(&link->query);
+        rc = weft_query_check(&link->request.query, request->route, err);
+    request->walks = !rc && request->route->walks && weft_query_filters(&link->request.query);
     return rc ? rc : weft_body_check(link, err);
 }

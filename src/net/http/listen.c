@@ -2,7 +2,7 @@
 
 /* The listening socket, how many others there may be, and files that the server reads. */
 
-#include "net/inside.h"
+#include "net/http/listen.h"
 
 #include "base/err.h"
 
@@ -19,7 +19,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { BACKLOG = 1024, HOST_MAX = 255, FILE_MAX = 1 << 20 };
+enum { BACKLOG = 1024, HOST_MAX = 255 };
 
 struct place {
     char host[HOST_MAX + 1]; /* "": every address */
@@ -137,32 +137,4 @@ uint64_t weft_descriptors_raise(uint64_t wanted)
         return wanted;
     more = (struct rlimit){.rlim_cur = now.rlim_max, .rlim_max = now.rlim_max};
     return setrlimit(RLIMIT_NOFILE, &more) == 0 ? more.rlim_cur : now.rlim_cur;
-}
-
-enum weft_rc weft_read_file(const char *path, const char *field, char **ret_text,
-                            struct weft_err *err)
-{
-    char reason[100];
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return weft_fail_field(err, WEFT_INVALID_VALUE, field, "cannot read %.120s: %s", path,
-                               strerror_r(errno, reason, sizeof(reason)));
-    char *text = malloc(FILE_MAX + 1);
-    if (!text)
-        weft_oom(FILE_MAX + 1);
-    size_t size = 0;
-    ssize_t got = 1;
-    while (size < FILE_MAX && got > 0) {
-        got = read(fd, text + size, FILE_MAX - size);
-        size += got > 0 ? (size_t)got : 0;
-    }
-    (void)close(fd);
-    text[size] = '\0';
-    if (got == 0) {
-        *ret_text = text;
-        return WEFT_OK;
-    }
-    free(text);
-    return weft_fail_field(err, WEFT_INVALID_VALUE, field, "cannot read %.120s: %s", path,
-                           got < 0 ? strerror_r(errno, reason, sizeof(reason)) : "it is too large");
 }

@@ -35,15 +35,17 @@
  * any connection that breaks.
  */
 
-#include "net/http/link.h"
+#include "net/http/peer.h"
 
-#include "base/arena.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/str.h"
+#include "net/http/link.h"
 
 #include <linux/tcp.h>
 #include <netinet/in.h>
 #include <poll.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>

@@ -21,13 +21,20 @@
  * there, their scanners do the work meanwhile.
  */
 
-#include "net/inside.h"
+#include "net/upkeep/presence.h"
 
+#include "base/arena.h"
 #include "base/buf.h"
 #include "base/id.h"
+#include "base/json.h"
 #include "base/log.h"
+#include "engine/ops.h"
+#include "net/http/loop.h"
+#include "net/server.h"
+#include "net/upkeep/supervisor.h"
 #include "wire/wire.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -6,11 +6,14 @@
  * a worker nothing.
  */
 
-#include "net/inside.h"
+#include "net/upkeep/roster.h"
 
+#include "base/arena.h"
 #include "base/buf.h"
 #include "base/map.h"
+#include "engine/ops.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

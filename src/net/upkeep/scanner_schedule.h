@@ -23,7 +23,7 @@ struct weft_now {
 };
 
 /* What a scanner did since the start. */
-struct weft_deeds {
+struct weft_scanner_totals {
     uint64_t passes, failures;
     uint64_t count[WEFT_COUNTERS_MAX]; /* as the scanner's table names them */
     weft_usec success_us;              /* the store's time; 0: none yet */
@@ -35,7 +35,7 @@ struct weft_deeds {
 struct weft_scanner_schedule {
     struct weft_scanner_setting setting[WEFT_SCANNER_COUNT];
     struct weft_pace pace[WEFT_SCANNER_COUNT]; /* boot time */
-    struct weft_deeds deeds[WEFT_SCANNER_COUNT];
+    struct weft_scanner_totals totals[WEFT_SCANNER_COUNT];
     unsigned room, running, heavy;          /* passes: at most, now, of those without due times */
     weft_usec heard_us[WEFT_SCANNER_COUNT]; /* boot time of the last notice for it; 0: none */
 };
@@ -49,18 +49,18 @@ size_t weft_schedule_set(struct weft_scanner_schedule *schedule,
 /* Until then (boot time) no lease is taken away. */
 void weft_schedule_hold(struct weft_scanner_schedule *schedule, weft_usec until_us);
 /* The slow poll found these due times, or WEFT_UNTOLD; it looks every period_us. */
-void weft_schedule_told(struct weft_scanner_schedule *schedule,
-                        const weft_usec due_us[WEFT_SCANNER_COUNT], weft_usec period_us,
-                        const struct weft_now *now);
+void weft_schedule_set_due(struct weft_scanner_schedule *schedule,
+                           const weft_usec due_us[WEFT_SCANNER_COUNT], weft_usec period_us,
+                           const struct weft_now *now);
 
 /*
  * A notice says that this scanner has work now. It runs at once, and a few times more within the
- * next WEFT_BOARD_LINGER_US: of several transactions that commit at the same time only one sends a
- * notice, and the others may become visible a little later.
+ * next WEFT_SCHEDULE_LINGER_US: of several transactions that commit at the same time only one sends
+ * a notice, and the others may become visible a little later.
  */
-#define WEFT_BOARD_LINGER_US (40 * WEFT_MS)
-void weft_schedule_heard(struct weft_scanner_schedule *schedule, enum weft_scanner scanner,
-                         const struct weft_now *now);
+#define WEFT_SCHEDULE_LINGER_US (40 * WEFT_MS)
+void weft_schedule_wake(struct weft_scanner_schedule *schedule, enum weft_scanner scanner,
+                        const struct weft_now *now);
 
 /* When to ask again which one is to run, if nothing happens before. */
 weft_usec weft_schedule_next(const struct weft_scanner_schedule *schedule);

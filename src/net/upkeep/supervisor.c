@@ -12,12 +12,20 @@
  * split by their locks (engine/scan/).
  */
 
-#include "net/inside.h"
-#include "net/upkeep/scanner_schedule.h"
+#include "net/upkeep/supervisor.h"
 
+#include "base/arena.h"
 #include "base/id.h"
 #include "base/log.h"
+#include "base/thread.h"
+#include "net/group/group.h"
+#include "net/metrics.h"
+#include "net/server.h"
+#include "net/upkeep/presence.h"
+#include "net/upkeep/scanner_schedule.h"
+#include "net/upkeep/upkeep.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -75,7 +83,7 @@ static void measure_refused(struct weft_metrics *metrics, const struct weft_pass
 
 static void measure(struct weft_supervisor *supervisor, const struct weft_pass_end *end)
 {
-    struct weft_metrics *metrics = weft_server_metrics(supervisor->server);
+    struct weft_metrics *metrics = supervisor->server->metrics;
     const struct weft_scanner_info *info = weft_scanner_info(end->scanner);
     weft_metric_add(metrics, WEFT_METRIC_SCANNER_PASSES, end->scanner, 1);
     weft_metric_observe(metrics, WEFT_METRIC_SCANNER_SECONDS, end->scanner, (uint64_t)end->took_us);
@@ -159,7 +167,7 @@ static void *run_thread(void *context)
                             weft_schedule_next(&supervisor->schedule));
             continue;
         }
-        pthread_mutex_unlock(&supervisor->lock); /* it stands alone: see inside.h */
+        pthread_mutex_unlock(&supervisor->lock); /* it stands alone: see server.h */
         weft_groups_do(supervisor->server->groups, run_errand, &supervisor->task[scanner]);
         pthread_mutex_lock(&supervisor->lock);
     }
@@ -245,21 +253,21 @@ void weft_supervisor_free(struct weft_supervisor *supervisor)
 
 /* ---- What it is told ------------------------------------------------------------------------- */
 
-void weft_supervisor_told(struct weft_supervisor *supervisor,
-                          const weft_usec due_us[WEFT_SCANNER_COUNT])
+void weft_supervisor_set_due(struct weft_supervisor *supervisor,
+                             const weft_usec due_us[WEFT_SCANNER_COUNT])
 {
     pthread_mutex_lock(&supervisor->lock);
     const struct weft_now now = now_of(supervisor);
-    weft_schedule_told(&supervisor->schedule, due_us, WEFT_POLL_US, &now);
+    weft_schedule_set_due(&supervisor->schedule, due_us, WEFT_POLL_US, &now);
     pthread_cond_broadcast(&supervisor->news);
     pthread_mutex_unlock(&supervisor->lock);
 }
 
-void weft_supervisor_heard(struct weft_supervisor *supervisor, enum weft_scanner scanner)
+void weft_supervisor_wake(struct weft_supervisor *supervisor, enum weft_scanner scanner)
 {
     pthread_mutex_lock(&supervisor->lock);
     const struct weft_now now = now_of(supervisor);
-    weft_schedule_heard(&supervisor->schedule, scanner, &now);
+    weft_schedule_wake(&supervisor->schedule, scanner, &now);
     pthread_cond_broadcast(&supervisor->news);
     pthread_mutex_unlock(&supervisor->lock);
 }

@@ -16,12 +16,25 @@
  * requests are answered, begins none: under a load that never ends no lease would ever run out.
  */
 
-#include "net/api/api.h"
-#include "net/inside.h"
+#include "net/upkeep/upkeep.h"
 
+#include "base/arena.h"
 #include "base/heap.h"
 #include "base/log.h"
+#include "base/thread.h"
+#include "engine/ops.h"
+#include "net/api/api_counts.h"
+#include "net/auth.h"
+#include "net/group/group.h"
+#include "net/http/loop.h"
+#include "net/metrics.h"
+#include "net/server.h"
+#include "net/upkeep/presence.h"
+#include "net/upkeep/roster.h"
+#include "net/upkeep/supervisor.h"
+#include "net/wait/waits.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -151,14 +164,14 @@ static void turn(struct weft_upkeep *upkeep, struct weft_arena *arena)
     }
     note_answer(upkeep);
     weft_waits_wake(server->waits, WEFT_WAKE_POLL, poll.queue, poll.count);
-    weft_waits_tell(server->waits, WEFT_WAKE_POLL, poll.worker, poll.workers);
+    weft_waits_wake_workers(server->waits, WEFT_WAKE_POLL, poll.worker, poll.workers);
     look_for_ends(upkeep, arena);
     if (poll.tokens != upkeep->tokens) {
         if (weft_auth_load(server->auth, server->engine, &err) == WEFT_OK)
             upkeep->tokens = poll.tokens;
         weft_waits_recheck(server->waits);
     }
-    weft_supervisor_told(server->supervisor, poll.due_us);
+    weft_supervisor_set_due(server->supervisor, poll.due_us);
     weft_counts_keep(server);
     do_chores(upkeep);
     weft_presence_turn(server->presence, arena);

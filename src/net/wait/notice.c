@@ -14,14 +14,23 @@
  * "inbox" is sent by the commit of an application that submitted by SQL: the intake runs at once.
  */
 
-#include "net/inside.h"
+#include "net/wait/notice.h"
 
+#include "base/arena.h"
 #include "base/log.h"
+#include "base/thread.h"
+#include "engine/ops.h"
+#include "net/metrics.h"
+#include "net/server.h"
+#include "net/upkeep/supervisor.h"
+#include "net/upkeep/upkeep.h"
+#include "net/wait/waits.h"
 #include "store/notify.h"
 
 #include <assert.h>
 #include <errno.h>
 #include <poll.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -198,7 +207,7 @@ static void hear_workers(struct weft_notices *notices, const char *text)
         worker[count++] = (int32_t)number;
         text = end + 1;
     }
-    weft_waits_tell(notices->server->waits, WEFT_WAKE_REMOTE, worker, count);
+    weft_waits_wake_workers(notices->server->waits, WEFT_WAKE_REMOTE, worker, count);
 }
 
 /* Wakes waiting claims for the queues of a notice. */
@@ -212,7 +221,7 @@ static void hear(struct weft_notices *notices, const char *text)
         return;
     }
     if (strcmp(text, "inbox") == 0) {
-        weft_supervisor_heard(server->supervisor, WEFT_SCANNER_INTAKE);
+        weft_supervisor_wake(server->supervisor, WEFT_SCANNER_INTAKE);
         return;
     }
     while (count < PENDING_MAX && *text) {

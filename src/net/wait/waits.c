@@ -31,11 +31,21 @@
  * runs it, and the list only knows it.
  */
 
-#include "net/inside.h"
+#include "net/wait/waits.h"
 
 #include "base/str.h"
+#include "base/thread.h"
+#include "engine/ops.h"
+#include "net/auth.h"
+#include "net/group/claims.h"
+#include "net/group/group.h"
+#include "net/http/loop.h"
+#include "net/metrics.h"
+#include "net/request.h"
+#include "net/server.h"
 
 #include <poll.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -121,7 +131,7 @@ static void link_waiter(struct weft_waits *waits, struct weft_waiter *waiter)
     *waits->last = waiter;
     waits->last = &waiter->next;
     atomic_fetch_add(&waits->count, 1);
-    weft_metric_add(weft_server_metrics(waits->server), WEFT_METRIC_WAITERS, waiter->kind, 1);
+    weft_metric_add(waits->server->metrics, WEFT_METRIC_WAITERS, waiter->kind, 1);
 }
 
 static void unlink_waiter(struct weft_waits *waits, struct weft_waiter *waiter)
@@ -134,7 +144,7 @@ static void unlink_waiter(struct weft_waits *waits, struct weft_waiter *waiter)
     else
         waits->last = waiter->link;
     atomic_fetch_sub(&waits->count, 1);
-    weft_metric_sub(weft_server_metrics(waits->server), WEFT_METRIC_WAITERS, waiter->kind, 1);
+    weft_metric_sub(waits->server->metrics, WEFT_METRIC_WAITERS, waiter->kind, 1);
 }
 
 /* The ask leaves the list; what it was told goes back to the caller. Under the lock. */
@@ -277,7 +287,7 @@ void weft_waits_wake(struct weft_waits *waits, enum weft_metric_wake who,
         if (who != WEFT_WAKE_POLL || !is_looked_at(waits, woken[i].queue))
             roused += wake_for(waits, &woken[i]);
     pthread_mutex_unlock(&waits->lock);
-    weft_metric_add(weft_server_metrics(waits->server), WEFT_METRIC_WAKES, who, roused);
+    weft_metric_add(waits->server->metrics, WEFT_METRIC_WAKES, who, roused);
 }
 
 void weft_waits_leave(struct weft_waits *waits, struct weft_request *request,
@@ -339,7 +349,7 @@ bool weft_wait_for_end(struct weft_request *request, const struct weft_id *id, w
     if (waits_on && !request->waiter) {
         struct weft_waiter *waiter = new_waiter(request, WEFT_WAIT_END, until_us);
         waiter->id = *id;
-        waiter->is_told = looks == WEFT_WAIT_TOLD;
+        waiter->is_told = looks == WEFT_WAIT_NOTIFIED;
         waiter->woken.count = 1; /* it may have ended since the caller looked: once more */
         link_waiter(waits, waiter);
     }
@@ -454,8 +464,8 @@ bool weft_wait_for_leases(struct weft_request *request, int32_t worker, weft_use
     return waits_on;
 }
 
-void weft_waits_tell(struct weft_waits *waits, enum weft_metric_wake who, const int32_t *worker,
-                     size_t count)
+void weft_waits_wake_workers(struct weft_waits *waits, enum weft_metric_wake who,
+                             const int32_t *worker, size_t count)
 {
     if (count == 0 || atomic_load(&waits->count) == 0)
         return;
@@ -473,7 +483,7 @@ void weft_waits_tell(struct weft_waits *waits, enum weft_metric_wake who, const 
             rouse(waits, w);
     }
     pthread_mutex_unlock(&waits->lock);
-    weft_metric_add(weft_server_metrics(waits->server), WEFT_METRIC_WAKES, who, roused);
+    weft_metric_add(waits->server->metrics, WEFT_METRIC_WAKES, who, roused);
 }
 
 /* ---- Time ------------------------------------------------------------------------------------ */

@@ -17,12 +17,16 @@
  * page must not know, and is answered to every page.
  */
 
-#include "net/inside.h"
+#include "net/auth.h"
 
-#include "base/clock.h"
 #include "base/err.h"
 #include "base/str.h"
+#include "engine/ops.h"
+#include "net/http/host.h"
+#include "net/request.h"
+#include "net/server.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -6,10 +6,12 @@
  * above all buckets, and one for the sum.
  */
 
-#include "net/api/metrics.h"
+#include "net/metrics.h"
 
 #include "base/arena.h"
 #include "base/buf.h"
+#include "engine/ops.h"
+#include "net/route.h"
 
 #include <assert.h>
 #include <inttypes.h>

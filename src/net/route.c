@@ -2,7 +2,7 @@
 
 /* Matching: one pass decodes the path, then each route is compared segment by segment. */
 
-#include "net/api/route.h"
+#include "net/route.h"
 
 #include "base/str.h"
 
