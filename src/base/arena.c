@@ -62,6 +62,14 @@ void weft_oom(size_t wanted)
     abort();
 }
 
+void *weft_calloc(size_t count, size_t size)
+{
+    void *memory = calloc(count, size);
+    if (!memory)
+        weft_oom(count * size);
+    return memory;
+}
+
 struct weft_arena *weft_arena_new(void)
 {
     struct weft_arena *arena = calloc(1, sizeof(*arena));

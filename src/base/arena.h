@@ -29,6 +29,9 @@ const char *weft_arena_printf(struct weft_arena *arena, const char *fmt, ...) WE
 #define weft_new(arena, type)          ((type *)weft_arena_alloc(arena, 1, sizeof(type)))
 #define weft_new_array(arena, type, n) ((type *)weft_arena_alloc(arena, n, sizeof(type)))
 
+/* Zeroed memory of the heap, for objects that outlive a unit of work; ends with free(). */
+void *weft_calloc(size_t count, size_t size);
+
 /* Calls the hook of weft_set_oom() and ends the process. */
 __attribute__((noreturn)) void weft_oom(size_t wanted);
 

@@ -52,9 +52,7 @@ struct weft_auth {
 
 struct weft_auth *weft_auth_new(bool required)
 {
-    struct weft_auth *auth = calloc(1, sizeof(*auth));
-    if (!auth)
-        weft_oom(sizeof(*auth));
+    struct weft_auth *auth = weft_calloc(1, sizeof(*auth));
     auth->required = required;
     pthread_mutex_init(&auth->lock, NULL);
     return auth;

@@ -143,18 +143,14 @@ static _Atomic uint64_t *number_of(const struct weft_metrics *metrics, enum weft
 
 struct weft_metrics *weft_metrics_new(const struct weft_route_table *routes)
 {
-    struct weft_metrics *metrics = calloc(1, sizeof(*metrics));
-    if (!metrics)
-        weft_oom(sizeof(*metrics));
+    struct weft_metrics *metrics = weft_calloc(1, sizeof(*metrics));
     metrics->routes = *routes;
     size_t count = 0;
     for (size_t i = 0; i < WEFT_METRIC_COUNT; i++) {
         metrics->first[i] = count;
         count += label_count(metrics, DEFINITIONS[i].labels) * width_of(DEFINITIONS[i].sort);
     }
-    metrics->number = calloc(count, sizeof(*metrics->number));
-    if (!metrics->number)
-        weft_oom(count * sizeof(*metrics->number));
+    metrics->number = weft_calloc(count, sizeof(*metrics->number));
     return metrics;
 }
 

@@ -6,7 +6,6 @@
 
 #include "base/err.h"
 #include "base/limits.h"
-#include "net/http/link.h"
 #include "wire/wire.h"
 
 #include <errno.h>
@@ -69,6 +68,15 @@ enum weft_rc weft_request_object(struct weft_request *request, bool optional,
     if (!rc && ret_object->kind != WEFT_JSON_OBJECT)
         rc = weft_fail(err, WEFT_INVALID_VALUE, "the body must be a JSON object");
     return rc;
+}
+
+enum weft_rc weft_request_read(struct weft_request *request, bool optional,
+                               const struct weft_wire_type *type, void *ret_value,
+                               struct weft_err *err)
+{
+    struct weft_json object;
+    enum weft_rc rc = weft_request_object(request, optional, &object, err);
+    return rc ? rc : weft_wire_read(type, &object, request->arena, ret_value, err);
 }
 
 static void read_item(struct weft_request *request, const struct weft_wire_type *type, size_t size,
@@ -195,6 +203,22 @@ void weft_reply_json(struct weft_request *request, int status, struct weft_json_
 {
     begin_reply(request, status, NULL);
     weft_json_writer_init(ret_out, &request->reply.body);
+}
+
+void weft_reply_items(struct weft_request *request, struct weft_json_writer *ret_out)
+{
+    weft_reply_json(request, 200, ret_out);
+    weft_json_begin_object(ret_out);
+    weft_json_key(ret_out, "items");
+    weft_json_begin_array(ret_out);
+}
+
+void weft_reply_wire(struct weft_request *request, int status, const struct weft_wire_type *type,
+                     const void *value)
+{
+    struct weft_json_writer out;
+    weft_reply_json(request, status, &out);
+    weft_wire_write(type, value, &out);
 }
 
 void weft_reply_error(struct weft_request *request, const struct weft_err *err)

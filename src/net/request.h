@@ -108,6 +108,10 @@ WEFT_MUST_CHECK enum weft_rc weft_request_query_i64(const struct weft_request *r
 WEFT_MUST_CHECK enum weft_rc weft_request_object(struct weft_request *request, bool optional,
                                                  struct weft_json *ret_object,
                                                  struct weft_err *err);
+/* The body as one value of `type`. */
+WEFT_MUST_CHECK enum weft_rc weft_request_read(struct weft_request *request, bool optional,
+                                               const struct weft_wire_type *type, void *ret_value,
+                                               struct weft_err *err);
 /*
  * Reads a body that is one item of `type`, or {"items":[...]} of them (at most WEFT_BATCH_MAX),
  * into request->items. Of several items each is read on its own: one that is refused does not
@@ -121,6 +125,11 @@ void weft_request_items_room(struct weft_request *request, size_t item_size, siz
 
 /* Begins a JSON answer with this status; the writer writes into the reply. */
 void weft_reply_json(struct weft_request *request, int status, struct weft_json_writer *ret_out);
+/* The same with status 200 and {"items":[ written; the caller ends array and object. */
+void weft_reply_items(struct weft_request *request, struct weft_json_writer *ret_out);
+/* Answers with one value of `type`. */
+void weft_reply_wire(struct weft_request *request, int status, const struct weft_wire_type *type,
+                     const void *value);
 /* Answers with an error: its status, its code, Retry-After where it is worth it. */
 void weft_reply_error(struct weft_request *request, const struct weft_err *err);
 /* The same, with the reason why a lease is gone. */

@@ -17,7 +17,6 @@
 #include "net/group/flow_work.h"
 #include "net/group/group.h"
 #include "net/http/host.h"
-#include "net/http/link.h"
 #include "net/http/listen.h"
 #include "net/http/loop.h"
 #include "net/http/origin.h"
@@ -29,7 +28,6 @@
 #include "net/wait/notice.h"
 #include "net/wait/waits.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -136,39 +134,6 @@ static enum weft_rc read_hosts(struct weft_server *server, struct weft_err *err)
                             &server->hosts, err);
 }
 
-/*
- * A connection takes a descriptor. Where accept() runs out of them, connections that would be
- * evicted keep new ones out, and with them all other parts starve: the store cannot reconnect. So
- * there are never more connections than there are descriptors for.
- */
-static enum weft_rc fit_connections(struct weft_server *server, struct weft_err *err)
-{
-    struct weft_server_config *config = &server->config;
-    enum { FILES = 64, FILES_PER_THREAD = 8, FEWEST = 32 }; /* beside connections of clients */
-    uint64_t files = FILES + (uint64_t)config->threads * FILES_PER_THREAD;
-    uint64_t asked = config->connections, spare = weft_peers_spare(config->connections);
-    uint64_t limit = weft_descriptors_raise(files + asked + spare);
-    if (limit >= files + asked + spare)
-        return WEFT_OK;
-    if (limit <= files + FEWEST) {
-        enum weft_rc rc =
-            weft_fail_field(err, WEFT_INVALID_VALUE, "connections",
-                            "the process may have only %" PRIu64 " descriptors, %" PRIu64
-                            " are needed without any connection",
-                            limit, files + FEWEST);
-        err->hint = "raise the limit with `ulimit -n` or LimitNOFILE= of systemd";
-        return rc;
-    }
-    uint64_t left = limit - files, with_few = (left - 2) / 3 * 2; /* their spare ones are a half */
-    config->connections = (uint32_t)(left > spare + with_few ? left - spare : with_few);
-    weft_warn(
-        "the limit of descriptors allows fewer connections; raise it with `ulimit -n` or "
-        "LimitNOFILE= of systemd",
-        F_U64("connections", config->connections), F_U64("asked", asked),
-        F_U64("descriptors", limit));
-    return WEFT_OK;
-}
-
 /* The store, and who may talk to us; neither is kept after a failure. */
 static enum weft_rc open_store(struct weft_server *server, struct weft_err *err)
 {
@@ -235,9 +200,7 @@ enum weft_rc weft_server_open(struct weft_server *server, struct weft_err *err)
 enum weft_rc weft_server_listen(const struct weft_server_config *config,
                                 struct weft_server **ret_server, struct weft_err *err)
 {
-    struct weft_server *server = calloc(1, sizeof(*server));
-    if (!server)
-        weft_oom(sizeof(*server));
+    struct weft_server *server = weft_calloc(1, sizeof(*server));
     server->listener.fd = -1;
     const struct weft_route_table routes = {.route = weft_routes, .count = weft_route_count};
     server->metrics = weft_metrics_new(&routes);
@@ -257,7 +220,7 @@ enum weft_rc weft_server_listen(const struct weft_server_config *config,
     if (!rc)
         rc = read_hosts(server, err);
     if (!rc)
-        rc = fit_connections(server, err);
+        rc = weft_connections_fit(&server->config, err);
     if (!rc)
         rc = weft_loop_start(server, err);
     if (rc) {

@@ -37,18 +37,22 @@ struct weft_paging {
 WEFT_MUST_CHECK enum weft_rc weft_api_paging(const struct weft_request *request,
                                              struct weft_paging *ret_paging, struct weft_err *err);
 
-/*
- * Answers with a page of a whole list that is at hand, sorted by name; the place in a cursor is the
- * name of the last item. The name of an item must be the first member of its struct.
- */
-struct weft_api_list {
-    const char *name; /* of the list, for its cursors */
+/* {"items":[...],"next":...} */
+struct weft_api_page {
     const struct weft_wire_type *type;
     const void *item;
     size_t stride, count;
+    const char *next;       /* NULL: this is the last page */
+    weft_usec looked_to_us; /* of a short page with a next one; otherwise 0 */
 };
-WEFT_MUST_CHECK enum weft_rc weft_api_reply_list(struct weft_request *request,
-                                                 const struct weft_api_list *list,
+void weft_api_reply_page(struct weft_request *request, const struct weft_api_page *page);
+/*
+ * Answers with a page of a whole list that is at hand, sorted by name; the place in a cursor is the
+ * name of the last item. The name of an item must be the first member of its struct. `name` is the
+ * list's, for its cursors.
+ */
+WEFT_MUST_CHECK enum weft_rc weft_api_reply_list(struct weft_request *request, const char *name,
+                                                 const struct weft_api_page *list,
                                                  struct weft_err *err);
 /* The whole answer {"error":{...}} as an item of a bulk answer. */
 void weft_api_put_error(const struct weft_err *error, enum weft_fence fence,

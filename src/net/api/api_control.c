@@ -34,14 +34,11 @@ static enum weft_rc read_one(struct weft_request *request, const struct weft_wir
                              bool optional, struct weft_err *err)
 {
     struct weft_steer *steer = begin_one(request);
-    struct weft_json object;
     enum weft_rc rc = WEFT_OK;
     if (!type)
         rc = weft_api_read_nothing(request, err);
     else
-        rc = weft_request_object(request, optional, &object, err);
-    if (!rc && type)
-        rc = weft_wire_read(type, &object, request->arena, steer, err);
+        rc = weft_request_read(request, optional, type, steer, err);
     if (!rc)
         rc = weft_request_id(request, &steer->id, err);
     return rc;
@@ -307,10 +304,7 @@ static void write_ids(struct weft_request *request, const struct many *many,
                       const struct weft_steered *answer)
 {
     struct weft_json_writer out;
-    weft_reply_json(request, 200, &out);
-    weft_json_begin_object(&out);
-    weft_json_key(&out, "items");
-    weft_json_begin_array(&out);
+    weft_reply_items(request, &out);
     for (size_t i = 0; i < many->count; i++) {
         const struct weft_err *failed = &many->err[i];
         enum weft_state state = WEFT_STATE_NONE;

@@ -60,9 +60,7 @@ struct weft_counts_cache {
 
 struct weft_counts_cache *weft_counts_cache_new(void)
 {
-    struct weft_counts_cache *cache = calloc(1, sizeof(*cache));
-    if (!cache)
-        weft_oom(sizeof(*cache));
+    struct weft_counts_cache *cache = weft_calloc(1, sizeof(*cache));
     pthread_mutex_init(&cache->lock, NULL);
     pthread_cond_init(&cache->done, NULL);
     return cache;
@@ -178,9 +176,7 @@ static void write_text(const struct counted *counted, const struct weft_counts_o
 /* Without the lock; a failure is an answer too, or all that wait would try it in turn. */
 static struct counted *compute(struct weft_engine *engine)
 {
-    struct counted *counted = calloc(1, sizeof(*counted));
-    if (!counted)
-        weft_oom(sizeof(*counted));
+    struct counted *counted = weft_calloc(1, sizeof(*counted));
     counted->readers = 1;
     counted->arena = weft_arena_new();
     counted->computed_us = weft_boot_us();

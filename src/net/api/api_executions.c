@@ -32,9 +32,7 @@ static enum weft_rc describe(struct weft_request *request, const struct weft_id 
 
 static void reply(struct weft_request *request, const struct weft_execution *execution)
 {
-    struct weft_json_writer out;
-    weft_reply_json(request, 200, &out);
-    weft_wire_write(&weft_wire_execution, execution, &out);
+    weft_reply_wire(request, 200, &weft_wire_execution, execution);
 }
 
 static enum weft_rc reply_now(struct weft_request *request, const struct weft_id *id,
@@ -134,16 +132,11 @@ enum weft_rc weft_attempts_run(struct weft_request *request, struct weft_err *er
                                                 request->arena, &page, err);
     if (rc)
         return rc;
-    struct weft_json_writer out;
-    weft_reply_json(request, 200, &out);
-    weft_json_begin_object(&out);
-    weft_json_key(&out, "items");
-    weft_json_begin_array(&out);
-    for (size_t i = 0; i < page.count; i++)
-        weft_wire_write(&weft_wire_attempt, &page.item[i], &out);
-    weft_json_end_array(&out);
-    weft_json_key(&out, "next");
-    weft_json_put_text(&out, page.next);
-    weft_json_end_object(&out);
+    const struct weft_api_page attempts = {.type = &weft_wire_attempt,
+                                           .item = page.item,
+                                           .stride = sizeof(*page.item),
+                                           .count = page.count,
+                                           .next = page.next};
+    weft_api_reply_page(request, &attempts);
     return WEFT_OK;
 }

@@ -50,11 +50,8 @@ static struct weft_wire_flow_submitted told(struct weft_request *request,
 
 enum weft_rc weft_flow_submit_read(struct weft_request *request, struct weft_err *err)
 {
-    struct weft_json object;
     struct weft_flow_spec *spec = weft_new(request->arena, struct weft_flow_spec);
-    enum weft_rc rc = weft_request_object(request, false, &object, err);
-    if (!rc)
-        rc = weft_wire_read(&weft_wire_flow_spec, &object, request->arena, spec, err);
+    enum weft_rc rc = weft_request_read(request, false, &weft_wire_flow_spec, spec, err);
     if (rc)
         return rc;
     request->items = (struct weft_items){.item = spec,
@@ -80,9 +77,7 @@ void weft_flow_submit_write(struct weft_request *request)
     weft_id_print(&answer->id, id);
     request->reply.location = weft_arena_printf(request->arena, "/v1/flows/%s", id);
     struct weft_wire_flow_submitted flow = told(request, answer, spec->nodes, spec->node_count);
-    struct weft_json_writer out;
-    weft_reply_json(request, answer->duplicate ? 200 : 201, &out);
-    weft_wire_write(&weft_wire_flow_submitted, &flow, &out);
+    weft_reply_wire(request, answer->duplicate ? 200 : 201, &weft_wire_flow_submitted, &flow);
 }
 
 /* One that is too large to share anything. */
@@ -105,10 +100,7 @@ enum weft_rc weft_flow_submit_run(struct weft_request *request, struct weft_err 
 enum weft_rc weft_flow_grow_read(struct weft_request *request, struct weft_err *err)
 {
     struct weft_flow_growth *growth = weft_new(request->arena, struct weft_flow_growth);
-    struct weft_json object;
-    enum weft_rc rc = weft_request_object(request, false, &object, err);
-    if (!rc)
-        rc = weft_wire_read(&weft_wire_flow_growth, &object, request->arena, growth, err);
+    enum weft_rc rc = weft_request_read(request, false, &weft_wire_flow_growth, growth, err);
     if (!rc)
         rc = weft_request_id(request, &growth->flow, err);
     growth->ns = request->ns;
@@ -128,19 +120,14 @@ enum weft_rc weft_flow_grow_run(struct weft_request *request, struct weft_err *e
     }
     struct weft_wire_flow_submitted flow =
         told(request, &answer, growth->nodes, growth->node_count);
-    struct weft_json_writer out;
-    weft_reply_json(request, 200, &out);
-    weft_wire_write(&weft_wire_flow_grown, &flow, &out);
+    weft_reply_wire(request, 200, &weft_wire_flow_grown, &flow);
     return WEFT_OK;
 }
 
 enum weft_rc weft_flow_edges_read(struct weft_request *request, struct weft_err *err)
 {
     struct weft_flow_edging *edging = weft_new(request->arena, struct weft_flow_edging);
-    struct weft_json object;
-    enum weft_rc rc = weft_request_object(request, false, &object, err);
-    if (!rc)
-        rc = weft_wire_read(&weft_wire_flow_edging, &object, request->arena, edging, err);
+    enum weft_rc rc = weft_request_read(request, false, &weft_wire_flow_edging, edging, err);
     if (!rc)
         rc = weft_request_id(request, &edging->flow, err);
     edging->ns = request->ns;
@@ -153,11 +140,9 @@ enum weft_rc weft_flow_edges_run(struct weft_request *request, struct weft_err *
     struct weft_wire_flow_submitted linked = {0};
     enum weft_rc rc =
         weft_engine_flow_edges(request->server->engine, request->state, &linked.revision, err);
-    struct weft_json_writer out;
     if (rc)
         return rc;
-    weft_reply_json(request, 200, &out);
-    weft_wire_write(&weft_wire_flow_linked, &linked, &out);
+    weft_reply_wire(request, 200, &weft_wire_flow_linked, &linked);
     return WEFT_OK;
 }
 
@@ -220,9 +205,7 @@ enum weft_rc weft_flow_run(struct weft_request *request, struct weft_err *err)
         weft_engine_flow(request->server->engine, &wanted->asking, request->arena, &page, err);
     if (rc)
         return rc;
-    struct weft_json_writer out;
-    weft_reply_json(request, 200, &out);
-    weft_wire_write(&weft_wire_flow_page, &page, &out);
+    weft_reply_wire(request, 200, &weft_wire_flow_page, &page);
     return WEFT_OK;
 }
 
@@ -237,47 +220,19 @@ enum weft_rc weft_flow_nodes_read(struct weft_request *request, struct weft_err 
     return rc ? rc : weft_request_id(request, &wanted->asking.flow, err);
 }
 
-/* A page of items. */
-struct paged {
-    const struct weft_wire_type *type;
-    const char *item;
-    size_t stride, count;
-    const char *next;
-    weft_usec looked_to_us; /* of a short page with a next one; otherwise 0 */
-};
-
-static void reply_page(struct weft_request *request, const struct paged *page)
-{
-    struct weft_json_writer out;
-    weft_reply_json(request, 200, &out);
-    weft_json_begin_object(&out);
-    weft_json_key(&out, "items");
-    weft_json_begin_array(&out);
-    for (size_t i = 0; i < page->count; i++)
-        weft_wire_write(page->type, page->item + i * page->stride, &out);
-    weft_json_end_array(&out);
-    weft_json_key(&out, "next");
-    weft_json_put_text(&out, page->next);
-    if (page->looked_to_us) {
-        weft_json_key(&out, "looked_to");
-        weft_wire_put_moment(&out, page->looked_to_us);
-    }
-    weft_json_end_object(&out);
-}
-
 enum weft_rc weft_flow_nodes_run(struct weft_request *request, struct weft_err *err)
 {
     const struct wanted *wanted = request->state;
     struct weft_flow_page page;
     enum weft_rc rc =
         weft_engine_flow(request->server->engine, &wanted->asking, request->arena, &page, err);
-    const struct paged nodes = {.type = &weft_wire_flow_node,
-                                .item = (const char *)page.node,
-                                .stride = sizeof(*page.node),
-                                .count = page.count,
-                                .next = page.next};
+    const struct weft_api_page nodes = {.type = &weft_wire_flow_node,
+                                        .item = page.node,
+                                        .stride = sizeof(*page.node),
+                                        .count = page.count,
+                                        .next = page.next};
     if (!rc)
-        reply_page(request, &nodes);
+        weft_api_reply_page(request, &nodes);
     return rc;
 }
 
@@ -309,14 +264,14 @@ enum weft_rc weft_flows_run(struct weft_request *request, struct weft_err *err)
     struct weft_flows flows;
     enum weft_rc rc =
         weft_engine_flows(request->server->engine, request->state, request->arena, &flows, err);
-    const struct paged page = {.type = &weft_wire_flow,
-                               .item = (const char *)flows.item,
-                               .stride = sizeof(*flows.item),
-                               .count = flows.count,
-                               .next = flows.next,
-                               .looked_to_us = flows.looked_to_us};
+    const struct weft_api_page page = {.type = &weft_wire_flow,
+                                       .item = flows.item,
+                                       .stride = sizeof(*flows.item),
+                                       .count = flows.count,
+                                       .next = flows.next,
+                                       .looked_to_us = flows.looked_to_us};
     if (!rc)
-        reply_page(request, &page);
+        weft_api_reply_page(request, &page);
     return rc;
 }
 
@@ -339,11 +294,8 @@ struct cancelling {
 enum weft_rc weft_flow_cancel_read(struct weft_request *request, struct weft_err *err)
 {
     struct cancelling *cancel = weft_new(request->arena, struct cancelling);
-    struct weft_json object;
     request->state = cancel;
-    enum weft_rc rc = weft_request_object(request, true, &object, err);
-    if (!rc)
-        rc = weft_wire_read(&weft_wire_flow_cancel, &object, request->arena, &cancel->args, err);
+    enum weft_rc rc = weft_request_read(request, true, &weft_wire_flow_cancel, &cancel->args, err);
     if (!rc)
         rc = weft_request_id(request, &cancel->args.flow, err);
     if (!rc)
@@ -428,8 +380,6 @@ enum weft_rc weft_flow_cancel_run(struct weft_request *request, struct weft_err 
         weft_server_drain(request->server, &cancel->args.flow);
     if (done)
         weft_wait_ended(request->server, &cancel->args.flow, 1);
-    struct weft_json_writer out;
-    weft_reply_json(request, done ? 200 : 202, &out);
-    weft_wire_write(&weft_wire_flow_cancelled, &cancel->told, &out);
+    weft_reply_wire(request, done ? 200 : 202, &weft_wire_flow_cancelled, &cancel->told);
     return WEFT_OK;
 }

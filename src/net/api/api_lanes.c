@@ -36,19 +36,16 @@ enum weft_rc weft_lanes_run(struct weft_request *request, struct weft_err *err)
                                   &lanes, err);
     if (rc)
         return rc;
-    const struct weft_api_list list = {.name = "lanes",
-                                       .type = &weft_wire_lane,
+    const struct weft_api_page list = {.type = &weft_wire_lane,
                                        .item = lanes.item,
                                        .stride = sizeof(*lanes.item),
                                        .count = lanes.count};
-    return weft_api_reply_list(request, &list, err);
+    return weft_api_reply_list(request, "lanes", &list, err);
 }
 
 static void reply(struct weft_request *request, const struct weft_lane *lane)
 {
-    struct weft_json_writer out;
-    weft_reply_json(request, 200, &out);
-    weft_wire_write(&weft_wire_lane, lane, &out);
+    weft_reply_wire(request, 200, &weft_wire_lane, lane);
 }
 
 enum weft_rc weft_lane_read(struct weft_request *request, struct weft_err *err)
@@ -81,12 +78,9 @@ enum weft_rc weft_lane_remove_run(struct weft_request *request, struct weft_err 
 enum weft_rc weft_lane_put_read(struct weft_request *request, struct weft_err *err)
 {
     struct weft_lane *lane = weft_new(request->arena, struct weft_lane);
-    struct weft_json object;
     enum weft_rc rc = weft_lane_read(request, err);
     if (!rc)
-        rc = weft_request_object(request, false, &object, err);
-    if (!rc)
-        rc = weft_wire_read(&weft_wire_lane, &object, request->arena, lane, err);
+        rc = weft_request_read(request, false, &weft_wire_lane, lane, err);
     if (rc)
         return rc;
     const char *name = weft_request_path(request, "lane");

@@ -99,10 +99,7 @@ static void write_items(struct weft_request *request, const struct weft_wire_typ
         write_one(request, type, item_size);
         return;
     }
-    weft_reply_json(request, 200, &out);
-    weft_json_begin_object(&out);
-    weft_json_key(&out, "items");
-    weft_json_begin_array(&out);
+    weft_reply_items(request, &out);
     for (size_t i = 0; i < items->count; i++) {
         weft_json_begin_object(&out);
         put_id(id_of(items, item_size, i), &out);

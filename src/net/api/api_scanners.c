@@ -68,10 +68,7 @@ static enum weft_rc begin_page(struct weft_request *request, bool scanners, stru
         rc = read_cursor(ret_page->paging.after, scanners, &ret_page->cursor, err);
     if (rc)
         return rc;
-    weft_reply_json(request, 200, &ret_page->out);
-    weft_json_begin_object(&ret_page->out);
-    weft_json_key(&ret_page->out, "items");
-    weft_json_begin_array(&ret_page->out);
+    weft_reply_items(request, &ret_page->out);
     return WEFT_OK;
 }
 
@@ -248,8 +245,6 @@ enum weft_rc weft_scan_run(struct weft_request *request, struct weft_err *err)
         .next_due_us = report.next_due_us,
         .duration_us = weft_boot_us() - begun_us,
     };
-    struct weft_json_writer out;
-    weft_reply_json(request, 200, &out);
-    weft_wire_write(&weft_wire_pass, &pass, &out);
+    weft_reply_wire(request, 200, &weft_wire_pass, &pass);
     return WEFT_OK;
 }

@@ -52,12 +52,10 @@ static enum weft_rc path_id(const struct weft_request *request, int32_t *ret_id,
 static void settle(struct weft_request *request, int status, const struct weft_wire_type *type,
                    const struct weft_token *token, const char *what)
 {
-    struct weft_json_writer out;
     weft_server_tokens_changed(request->server);
     weft_info(what, F_I64("token", token->id), F_STR("name", token->name),
               F_I64("by_token", request->token));
-    weft_reply_json(request, status, &out);
-    weft_wire_write(type, token, &out);
+    weft_reply_wire(request, status, type, token);
 }
 
 /* ---- List ------------------------------------------------------------------------------------ */
@@ -110,23 +108,17 @@ enum weft_rc weft_tokens_run(struct weft_request *request, struct weft_err *err)
     struct weft_token *page = weft_new_array(request->arena, struct weft_token, count + 1);
     memcpy(page, tokens.item + first, count * sizeof(*page));
     weft_auth_show_uses(request->server->auth, page, count);
-    struct weft_json_writer out;
-    weft_reply_json(request, 200, &out);
-    weft_json_begin_object(&out);
-    weft_json_key(&out, "items");
-    weft_json_begin_array(&out);
-    for (size_t i = 0; i < count; i++)
-        weft_wire_write(&weft_wire_token, &page[i], &out);
-    weft_json_end_array(&out);
-    weft_json_key(&out, "next");
+    const char *next = NULL;
     if (count < left) {
         const struct weft_cursor_list cursors = cursors_of(request);
         const char *place = weft_arena_printf(request->arena, "%d", page[count - 1].id);
-        weft_json_put_text(&out, weft_cursor_write(&cursors, place, strlen(place), request->arena));
-    } else {
-        weft_json_put_text(&out, NULL);
+        next = weft_cursor_write(&cursors, place, strlen(place), request->arena);
     }
-    weft_json_end_object(&out);
+    weft_api_reply_page(request, &(struct weft_api_page){.type = &weft_wire_token,
+                                                         .item = page,
+                                                         .stride = sizeof(*page),
+                                                         .count = count,
+                                                         .next = next});
     return WEFT_OK;
 }
 
@@ -135,10 +127,7 @@ enum weft_rc weft_tokens_run(struct weft_request *request, struct weft_err *err)
 enum weft_rc weft_token_create_read(struct weft_request *request, struct weft_err *err)
 {
     struct weft_token_spec *spec = weft_new(request->arena, struct weft_token_spec);
-    struct weft_json object;
-    enum weft_rc rc = weft_request_object(request, false, &object, err);
-    if (!rc)
-        rc = weft_wire_read(&weft_wire_token_spec, &object, request->arena, spec, err);
+    enum weft_rc rc = weft_request_read(request, false, &weft_wire_token_spec, spec, err);
     request->state = spec;
     return rc;
 }
@@ -157,13 +146,10 @@ enum weft_rc weft_token_create_run(struct weft_request *request, struct weft_err
 enum weft_rc weft_token_rotate_read(struct weft_request *request, struct weft_err *err)
 {
     struct weft_token_rotation *rotation = weft_new(request->arena, struct weft_token_rotation);
-    struct weft_json object;
     int32_t id = 0;
     enum weft_rc rc = path_id(request, &id, err);
     if (!rc)
-        rc = weft_request_object(request, true, &object, err);
-    if (!rc)
-        rc = weft_wire_read(&weft_wire_token_rotation, &object, request->arena, rotation, err);
+        rc = weft_request_read(request, true, &weft_wire_token_rotation, rotation, err);
     rotation->id = id;
     request->state = rotation;
     return rc;

@@ -25,10 +25,7 @@ struct watch_state {
 enum weft_rc weft_watch_read(struct weft_request *request, struct weft_err *err)
 {
     struct watch_state *state = weft_new(request->arena, struct watch_state);
-    struct weft_json body;
-    enum weft_rc rc = weft_request_object(request, false, &body, err);
-    if (!rc)
-        rc = weft_wire_read(&weft_wire_watch, &body, request->arena, &state->watch, err);
+    enum weft_rc rc = weft_request_read(request, false, &weft_wire_watch, &state->watch, err);
     if (rc)
         return rc;
     state->watch.ns = request->ns;
@@ -41,10 +38,7 @@ enum weft_rc weft_watch_read(struct weft_request *request, struct weft_err *err)
 static void reply(struct weft_request *request, const struct weft_watched *watched)
 {
     struct weft_json_writer out;
-    weft_reply_json(request, 200, &out);
-    weft_json_begin_object(&out);
-    weft_json_key(&out, "items");
-    weft_json_begin_array(&out);
+    weft_reply_items(request, &out);
     for (size_t i = 0; i < watched->count; i++)
         weft_wire_write(&weft_wire_ended_lease, &watched->item[i], &out);
     weft_json_end_array(&out);

@@ -29,12 +29,11 @@ enum weft_rc weft_workers_run(struct weft_request *request, struct weft_err *err
         weft_engine_workers(request->server->engine, request->ns, request->arena, &workers, err);
     if (rc)
         return rc;
-    const struct weft_api_list list = {.name = "workers",
-                                       .type = &weft_wire_worker,
+    const struct weft_api_page list = {.type = &weft_wire_worker,
                                        .item = workers.item,
                                        .stride = sizeof(*workers.item),
                                        .count = workers.count};
-    return weft_api_reply_list(request, &list, err);
+    return weft_api_reply_list(request, "workers", &list, err);
 }
 
 enum weft_rc weft_goodbye_read(struct weft_request *request, struct weft_err *err)

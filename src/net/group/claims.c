@@ -52,10 +52,7 @@ struct claim_state {
 enum weft_rc weft_claims_read(struct weft_request *request, struct weft_err *err)
 {
     struct claim_state *state = weft_new(request->arena, struct claim_state);
-    struct weft_json body;
-    enum weft_rc rc = weft_request_object(request, false, &body, err);
-    if (!rc)
-        rc = weft_wire_read(&weft_wire_claim, &body, request->arena, &state->claim, err);
+    enum weft_rc rc = weft_request_read(request, false, &weft_wire_claim, &state->claim, err);
     if (rc)
         return rc;
     struct weft_claim *claim = &state->claim;
@@ -88,9 +85,7 @@ static void give_back(struct weft_server *server, void *context)
     struct give_back *back = context;
     struct weft_err err = {0};
     weft_metric_add(server->metrics, WEFT_METRIC_UNDELIVERED, 0, back->count);
-    struct weft_lease_answer *answer = calloc(back->count, sizeof(*answer));
-    if (!answer)
-        weft_oom(back->count * sizeof(*answer));
+    struct weft_lease_answer *answer = weft_calloc(back->count, sizeof(*answer));
     enum weft_rc rc = weft_engine_put_back(server->engine, WEFT_PUT_BACK_RELEASE, back->item,
                                            back->count, answer, &err);
     if (rc)
@@ -103,9 +98,7 @@ static void give_back(struct weft_server *server, void *context)
 static struct give_back *held_by(const struct claim_state *state)
 {
     size_t size = state->held_count * sizeof(*state->held);
-    struct give_back *back = malloc(sizeof(*back) + size);
-    if (!back)
-        weft_oom(sizeof(*back) + size);
+    struct give_back *back = weft_calloc(1, sizeof(*back) + size);
     back->count = state->held_count;
     memcpy(back->item, state->held, size);
     return back;
@@ -125,10 +118,7 @@ static void answer_items(struct weft_request *request, const struct weft_claim_r
 {
     struct claim_state *state = request->state;
     struct weft_json_writer out;
-    weft_reply_json(request, 200, &out);
-    weft_json_begin_object(&out);
-    weft_json_key(&out, "items");
-    weft_json_begin_array(&out);
+    weft_reply_items(request, &out);
     for (size_t i = 0; i < result->count; i++) {
         if (result->item[i].claim != index)
             continue;

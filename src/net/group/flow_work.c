@@ -39,9 +39,7 @@ struct weft_flow_work {
 struct weft_flow_work *weft_flow_work_new(struct weft_server *server, weft_flow_work_fn *run,
                                           const char *failed)
 {
-    struct weft_flow_work *work = calloc(1, sizeof(*work));
-    if (!work)
-        weft_oom(sizeof(*work));
+    struct weft_flow_work *work = weft_calloc(1, sizeof(*work));
     work->server = server;
     work->run = run;
     work->failed = failed;

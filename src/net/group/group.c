@@ -388,9 +388,7 @@ void weft_groups_put(struct weft_groups *groups, struct weft_request *first)
 void weft_groups_do(struct weft_groups *groups, void (*fn)(struct weft_server *, void *),
                     void *context)
 {
-    struct errand *errand = malloc(sizeof(*errand));
-    if (!errand)
-        weft_oom(sizeof(*errand));
+    struct errand *errand = weft_calloc(1, sizeof(*errand));
     *errand = (struct errand){.fn = fn, .context = context};
     pthread_mutex_lock(&groups->lock);
     *groups->last_errand = errand;
@@ -410,9 +408,7 @@ size_t weft_groups_waiting(struct weft_groups *groups)
 
 struct weft_groups *weft_groups_new(struct weft_server *server)
 {
-    struct weft_groups *groups = calloc(1, sizeof(*groups));
-    if (!groups)
-        weft_oom(sizeof(*groups));
+    struct weft_groups *groups = weft_calloc(1, sizeof(*groups));
     groups->server = server;
     groups->last_errand = &groups->errand;
     pthread_mutex_init(&groups->lock, NULL);
@@ -421,9 +417,7 @@ struct weft_groups *weft_groups_new(struct weft_server *server)
     weft_plan_init(&groups->plan, groups->threads, weft_engine_writers(server->engine));
     if (server->loop)
         groups->plan.answers = weft_loop_answers(server->loop);
-    groups->thread = calloc(groups->threads, sizeof(*groups->thread));
-    if (!groups->thread)
-        weft_oom(groups->threads * sizeof(*groups->thread));
+    groups->thread = weft_calloc(groups->threads, sizeof(*groups->thread));
     for (uint32_t i = 0; i < groups->threads; i++)
         weft_thread_start(&groups->thread[i], "weft-engine", run_thread, groups);
     return groups;

@@ -65,9 +65,7 @@ enum {
 void weft_plan_init(struct weft_plan *plan, uint32_t threads, size_t writers)
 {
     *plan = (struct weft_plan){.threads = threads, .writers = writers};
-    plan->holder = calloc(threads, sizeof(*plan->holder));
-    if (!plan->holder)
-        weft_oom(threads * sizeof(*plan->holder));
+    plan->holder = weft_calloc(threads, sizeof(*plan->holder));
 }
 
 void weft_plan_done(struct weft_plan *plan)

@@ -171,9 +171,7 @@ static void *run_thread(void *context)
 
 struct weft_http_thread *weft_http_thread_new(struct weft_server *server)
 {
-    struct weft_http_thread *http = calloc(1, sizeof(*http));
-    if (!http)
-        weft_oom(sizeof(*http));
+    struct weft_http_thread *http = weft_calloc(1, sizeof(*http));
     http->server = server;
     http->last = &http->answered;
     http->last_fresh = &http->fresh;

@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The listening socket, how many others there may be, and files that the server reads. */
+/* The listening socket, and how many connections there may be. */
 
 #include "net/http/listen.h"
 
 #include "base/err.h"
+#include "base/log.h"
+#include "net/http/peer.h"
+#include "net/server.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <stdio.h>
@@ -123,7 +127,8 @@ enum weft_rc weft_listen(const char *where, struct weft_listener *ret_listener,
     return rc;
 }
 
-uint64_t weft_descriptors_raise(uint64_t wanted)
+/* Raises the limit of descriptors to so many, if the system allows; returns the limit. */
+static uint64_t raise_limit(uint64_t wanted)
 {
     struct rlimit now;
     if (getrlimit(RLIMIT_NOFILE, &now) != 0)
@@ -137,4 +142,31 @@ uint64_t weft_descriptors_raise(uint64_t wanted)
         return wanted;
     more = (struct rlimit){.rlim_cur = now.rlim_max, .rlim_max = now.rlim_max};
     return setrlimit(RLIMIT_NOFILE, &more) == 0 ? more.rlim_cur : now.rlim_cur;
+}
+
+enum weft_rc weft_connections_fit(struct weft_server_config *config, struct weft_err *err)
+{
+    enum { FILES = 64, FILES_PER_THREAD = 8, FEWEST = 32 }; /* beside connections of clients */
+    uint64_t files = FILES + (uint64_t)config->threads * FILES_PER_THREAD;
+    uint64_t asked = config->connections, spare = weft_peers_spare(config->connections);
+    uint64_t limit = raise_limit(files + asked + spare);
+    if (limit >= files + asked + spare)
+        return WEFT_OK;
+    if (limit <= files + FEWEST) {
+        enum weft_rc rc =
+            weft_fail_field(err, WEFT_INVALID_VALUE, "connections",
+                            "the process may have only %" PRIu64 " descriptors, %" PRIu64
+                            " are needed without any connection",
+                            limit, files + FEWEST);
+        err->hint = "raise the limit with `ulimit -n` or LimitNOFILE= of systemd";
+        return rc;
+    }
+    uint64_t left = limit - files, with_few = (left - 2) / 3 * 2; /* their spare ones are a half */
+    config->connections = (uint32_t)(left > spare + with_few ? left - spare : with_few);
+    weft_warn(
+        "the limit of descriptors allows fewer connections; raise it with `ulimit -n` or "
+        "LimitNOFILE= of systemd",
+        F_U64("connections", config->connections), F_U64("asked", asked),
+        F_U64("descriptors", limit));
+    return WEFT_OK;
 }

@@ -7,6 +7,8 @@
 #include "base/base.h"
 #include "weft/weft.h"
 
+struct weft_server_config;
+
 /* A bound and listening socket. */
 struct weft_listener {
     int fd;
@@ -17,7 +19,12 @@ struct weft_listener {
 /* Binds "HOST:PORT", "[V6]:PORT" or ":PORT". WEFT_INVALID_VALUE and WEFT_CONFLICT (in use). */
 WEFT_MUST_CHECK enum weft_rc weft_listen(const char *where, struct weft_listener *ret_listener,
                                          struct weft_err *err);
-/* Raises the limit of descriptors to so many, if the system allows; returns the limit. */
-uint64_t weft_descriptors_raise(uint64_t wanted);
+/*
+ * Lowers config->connections to what the limit of descriptors allows, after raising that if the
+ * system lets it; WEFT_INVALID_VALUE when there would be too few. Where accept() runs out of
+ * descriptors, connections that would be evicted keep new ones out, and the store cannot reconnect.
+ */
+WEFT_MUST_CHECK enum weft_rc weft_connections_fit(struct weft_server_config *config,
+                                                  struct weft_err *err);
 
 #endif

@@ -180,9 +180,7 @@ static bool take_piece(struct weft_link *link, const char *data, size_t size)
 static void *on_target(void *context, const char *target, struct MHD_Connection *connection)
 {
     struct weft_loop *loop = context;
-    struct weft_link *link = calloc(1, sizeof(*link));
-    if (!link)
-        weft_oom(sizeof(*link));
+    struct weft_link *link = weft_calloc(1, sizeof(*link));
     link->connection = connection;
     link->peer = peer_of(connection);
     link->began_us = weft_boot_us();
@@ -373,9 +371,7 @@ static enum weft_rc start_daemon(struct weft_loop *loop, struct weft_err *err)
 enum weft_rc weft_loop_start(struct weft_server *server, struct weft_err *err)
 {
     const struct weft_server_config *config = &server->config;
-    struct weft_loop *loop = calloc(1, sizeof(*loop));
-    if (!loop)
-        weft_oom(sizeof(*loop));
+    struct weft_loop *loop = weft_calloc(1, sizeof(*loop));
     loop->server = server;
     loop->thread = weft_http_thread_new(server);
     weft_peers_init(&loop->peers, config->connections, config->per_address);

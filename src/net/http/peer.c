@@ -110,9 +110,7 @@ static struct weft_address *enter_address(struct weft_peers *peers, const struct
     while (found && memcmp(found->key, key, sizeof(key)) != 0)
         found = found->next;
     if (!found) {
-        found = calloc(1, sizeof(*found));
-        if (!found)
-            weft_oom(sizeof(*found));
+        found = weft_calloc(1, sizeof(*found));
         memcpy(found->key, key, sizeof(key));
         found->loopback = loopback;
         found->next = *bucket;
@@ -339,9 +337,7 @@ uint32_t weft_peers_spare(uint32_t max)
 
 struct weft_peer *weft_peer_new(struct weft_peers *peers, int fd, const struct sockaddr *address)
 {
-    struct weft_peer *peer = calloc(1, sizeof(*peer));
-    if (!peer)
-        weft_oom(sizeof(*peer));
+    struct weft_peer *peer = weft_calloc(1, sizeof(*peer));
     peer->fd = fd;
     peer->since_us = weft_boot_us();
     pthread_mutex_lock(&peers->lock);

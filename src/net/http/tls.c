@@ -94,9 +94,7 @@ static void free_pair(struct pair *pair)
 
 struct weft_tls *weft_tls_new(weft_usec handshake_us)
 {
-    struct weft_tls *tls = calloc(1, sizeof(*tls));
-    if (!tls)
-        weft_oom(sizeof(*tls));
+    struct weft_tls *tls = weft_calloc(1, sizeof(*tls));
     tls->handshake_us = handshake_us;
     pthread_mutex_init(&tls->lock, NULL);
     return tls;
@@ -200,9 +198,7 @@ static enum weft_rc read_pair(struct pair *pair, const struct weft_tls_files *fi
 enum weft_rc weft_tls_load(struct weft_tls *tls, const struct weft_tls_files *files,
                            bool *ret_expired, struct weft_err *err)
 {
-    struct pair *pair = calloc(1, sizeof(*pair));
-    if (!pair)
-        weft_oom(sizeof(*pair));
+    struct pair *pair = weft_calloc(1, sizeof(*pair));
     enum weft_rc rc = read_pair(pair, files, err);
     bool expired = !rc && has_expired(pair);
     if (expired && tls->current)

@@ -211,9 +211,7 @@ void weft_presence_turn(struct weft_presence *presence, struct weft_arena *arena
 
 struct weft_presence *weft_presence_new(struct weft_server *server)
 {
-    struct weft_presence *presence = calloc(1, sizeof(*presence));
-    if (!presence)
-        weft_oom(sizeof(*presence));
+    struct weft_presence *presence = weft_calloc(1, sizeof(*presence));
     presence->server = server;
     presence->started_us = store_now(presence);
     weft_id_new(&presence->id, presence->started_us, -1);

@@ -39,9 +39,7 @@ struct weft_roster {
 
 struct weft_roster *weft_roster_new(void)
 {
-    struct weft_roster *roster = calloc(1, sizeof(*roster));
-    if (!roster)
-        weft_oom(sizeof(*roster));
+    struct weft_roster *roster = weft_calloc(1, sizeof(*roster));
     pthread_mutex_init(&roster->lock, NULL);
     return roster;
 }
@@ -140,9 +138,7 @@ static void learn(struct entry *entry, const struct weft_claim *claim)
         same_texts(seen->capabilities, seen->capability_count, news.capabilities,
                    news.capability_count))
         return;
-    void *texts = malloc(size_of_seen(&news));
-    if (!texts)
-        weft_oom(size_of_seen(&news));
+    void *texts = weft_calloc(1, size_of_seen(&news));
     entry->seen = copy_seen(&news, texts);
     free(entry->texts);
     entry->texts = texts;
@@ -166,9 +162,7 @@ void weft_roster_seen(struct weft_roster *roster, const struct weft_claim *claim
     pthread_mutex_lock(&roster->lock);
     struct entry *entry = weft_map_find(&roster->by_name, key, size);
     if (!entry) {
-        entry = calloc(1, sizeof(*entry));
-        if (!entry)
-            weft_oom(sizeof(*entry));
+        entry = weft_calloc(1, sizeof(*entry));
         entry->next = roster->first;
         roster->first = entry;
         weft_map_put(&roster->by_name, key, size, entry);

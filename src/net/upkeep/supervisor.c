@@ -177,9 +177,7 @@ static void *run_thread(void *context)
 
 struct weft_supervisor *weft_supervisor_new(struct weft_server *server)
 {
-    struct weft_supervisor *supervisor = calloc(1, sizeof(*supervisor));
-    if (!supervisor)
-        weft_oom(sizeof(*supervisor));
+    struct weft_supervisor *supervisor = weft_calloc(1, sizeof(*supervisor));
     supervisor->server = server;
     supervisor->pass = pass_of_engine;
     supervisor->pass_context = server->engine;

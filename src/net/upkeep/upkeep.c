@@ -199,9 +199,7 @@ static void *run_thread(void *context)
 
 struct weft_upkeep *weft_upkeep_new(struct weft_server *server)
 {
-    struct weft_upkeep *upkeep = calloc(1, sizeof(*upkeep));
-    if (!upkeep)
-        weft_oom(sizeof(*upkeep));
+    struct weft_upkeep *upkeep = weft_calloc(1, sizeof(*upkeep));
     upkeep->server = server;
     upkeep->tokens = -1;
     pthread_mutex_init(&upkeep->lock, NULL);

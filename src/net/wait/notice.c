@@ -323,9 +323,7 @@ struct weft_notices *weft_notices_new(struct weft_server *server)
 {
     if (weft_engine_writers(server->engine) == 1)
         return NULL; /* one file, one writer: others notice by the poll */
-    struct weft_notices *notices = calloc(1, sizeof(*notices));
-    if (!notices)
-        weft_oom(sizeof(*notices));
+    struct weft_notices *notices = weft_calloc(1, sizeof(*notices));
     notices->server = server;
     notices->pause_us = PAUSE_FIRST_US;
     notices->retry_pause_us = RETRY_FIRST_US;

@@ -178,9 +178,7 @@ static void expect_by(struct weft_waits *waits, weft_usec at_us)
 static struct weft_waiter *new_waiter(struct weft_request *request, enum weft_metric_wait kind,
                                       weft_usec until_us)
 {
-    struct weft_waiter *waiter = calloc(1, sizeof(*waiter));
-    if (!waiter)
-        weft_oom(sizeof(*waiter));
+    struct weft_waiter *waiter = weft_calloc(1, sizeof(*waiter));
     *waiter = (struct weft_waiter){
         .request = request, .kind = kind, .until_us = until_us, .look_us = WEFT_NEVER};
     request->waiter = waiter;
@@ -516,10 +514,8 @@ static weft_usec rouse_due(struct weft_waits *waits, weft_usec now_us)
 static void rouse_gone(struct weft_waits *waits)
 {
     size_t count = atomic_load(&waits->count), used = 0;
-    struct pollfd *fd = calloc(count + 1, sizeof(*fd));
-    struct weft_waiter **who = calloc(count + 1, sizeof(struct weft_waiter *));
-    if (!fd || !who)
-        weft_oom(count * sizeof(*fd));
+    struct pollfd *fd = weft_calloc(count + 1, sizeof(*fd));
+    struct weft_waiter **who = weft_calloc(count + 1, sizeof(struct weft_waiter *));
     for (struct weft_waiter *w = waits->first; w && used < count; w = w->next)
         if (w->asleep) {
             fd[used] = (struct pollfd){.fd = weft_loop_fd(w->request), .events = POLLRDHUP};
@@ -590,9 +586,7 @@ static void *run_thread(void *context)
 
 struct weft_waits *weft_waits_new(struct weft_server *server)
 {
-    struct weft_waits *waits = calloc(1, sizeof(*waits));
-    if (!waits)
-        weft_oom(sizeof(*waits));
+    struct weft_waits *waits = weft_calloc(1, sizeof(*waits));
     waits->server = server;
     waits->last = &waits->first;
     waits->wakes_us = WEFT_NEVER;
