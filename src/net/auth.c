@@ -3,9 +3,9 @@
 /*
  * Who may do what. The tokens of the store are kept in memory, so that a request costs no query;
  * the slow poll notices within a second that one was added, rotated or revoked and has them read
- * anew. A request that changes tokens has them read anew before it is answered.
+ * again. A request that changes tokens has them read again before it is answered.
  *
- * A request that waits is looked at again: when tokens were read anew, and once a second for those
+ * A request that waits is looked at again: when tokens were read again, and once a second for those
  * that expire (waits.c).
  *
  * When each was last used is noted in memory and written by upkeep, at most once a minute for each

@@ -26,6 +26,8 @@
 #include "net/upkeep/supervisor.h"
 #include "net/upkeep/upkeep.h"
 #include "net/wait/notice.h"
+#include "net/wait/wait_claims.h"
+#include "net/wait/wait_ends.h"
 #include "net/wait/waits.h"
 
 #include <stdlib.h>

@@ -26,7 +26,8 @@
 #include "net/upkeep/roster.h"
 #include "net/upkeep/scanner_schedule.h"
 #include "net/upkeep/supervisor.h"
-#include "net/wait/waits.h"
+#include "net/wait/wait_claims.h"
+#include "net/wait/wait_ends.h"
 #include "schema_fixture.h"
 #include "tap.h"
 

@@ -16,6 +16,8 @@
 #include "net/request.h"
 #include "net/server.h"
 #include "net/upkeep/roster.h"
+#include "net/wait/wait_claims.h"
+#include "net/wait/wait_ends.h"
 #include "net/wait/waits.h"
 #include "tap.h"
 

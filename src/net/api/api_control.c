@@ -14,7 +14,7 @@
 #include "engine/ops.h"
 #include "net/api/api.h"
 #include "net/server.h"
-#include "net/wait/waits.h"
+#include "net/wait/wait_ends.h"
 #include "wire/wire.h"
 
 #include <string.h>

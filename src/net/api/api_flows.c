@@ -13,7 +13,7 @@
 #include "net/api/api.h"
 #include "net/group/flow_work.h"
 #include "net/server.h"
-#include "net/wait/waits.h"
+#include "net/wait/wait_ends.h"
 #include "wire/wire.h"
 
 #include <stdlib.h>

@@ -10,7 +10,7 @@
 #include "base/err.h"
 #include "core/state.h"
 #include "net/api/api.h"
-#include "net/wait/waits.h"
+#include "net/wait/wait_ends.h"
 #include "wire/wire.h"
 
 #include <string.h>

@@ -13,7 +13,7 @@
 #include "net/http/loop.h"
 #include "net/request.h"
 #include "net/server.h"
-#include "net/wait/waits.h"
+#include "net/wait/wait_ends.h"
 #include "wire/wire.h"
 
 struct watch_state {

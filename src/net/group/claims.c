@@ -29,7 +29,7 @@
 #include "net/request.h"
 #include "net/server.h"
 #include "net/upkeep/roster.h"
-#include "net/wait/waits.h"
+#include "net/wait/wait_claims.h"
 #include "wire/wire.h"
 
 #include <stdlib.h>
@@ -148,7 +148,7 @@ static bool refuse_late(struct weft_request *request)
     return true;
 }
 
-/* Writes the answer of one ask, or puts it to sleep (false): then it is not ours any more. */
+/* Writes the answer of one request, or puts it to sleep (false): then it is not ours any more. */
 static bool settle(struct weft_request *request, const struct weft_claim_result *result,
                    size_t index)
 {
@@ -349,7 +349,7 @@ static void fail_late(struct weft_request *request, const struct weft_claim_resu
 }
 
 /*
- * Answers the claims of members that come after very many nodes. On an engine thread, as an errand:
+ * Answers the claims of members that come after very many nodes. On an engine thread, as a task:
  * the call that took them is over, so no other claim, and no other writing, waits for this.
  */
 static void answer_apart(struct weft_server *server, void *context)

@@ -259,7 +259,7 @@ size_t weft_fair_take(struct weft_fair *fair, const struct weft_fair_limit *limi
     bool shared = fair->lines > 1;
     for (size_t i = 0; i < fair->lines; i++, line = line->after)
         line->taken = 0;
-    size_t in_vain = 0; /* lines looked at since an ask was taken */
+    size_t in_vain = 0; /* lines looked at since a request was taken */
     while (line && sum.count < limit->count && in_vain < fair->lines) {
         struct weft_fair_line *after = line->after;
         struct party *meant = meant_of(line, limit);

@@ -3,10 +3,10 @@
 /*
  * What this server does for flows beside the requests: cascades, after members have ended, and
  * drains, the cancelling of members that a request did not wait for. A request adds the flow here
- * after its commit and goes on. For each of the two, one errand at a time works on all flows that
+ * after its commit and goes on. For each of the two, one task at a time works on all flows that
  * were added since the last one: so flows that move at the same time share transactions, and many
  * large flows take one thread, not all. Each flow gets a bounded piece of work (two hops, a chunk
- * of members) and is added again if there is more; other flows join in between, and other errands
+ * of members) and is added again if there is more; other flows join in between, and other tasks
  * take their turns. What fails is left to the scanners: dependency and cancel_backlog.
  */
 
@@ -30,10 +30,10 @@ struct weft_flow_work {
     pthread_mutex_t lock; /* over all below; stands alone */
     struct weft_id *flow; /* owned; some perhaps twice */
     size_t count, room;
-    bool running; /* an errand is queued or under way */
+    bool running; /* a task is queued or under way */
     bool stopping;
 
-    bool failing; /* the errand's */
+    bool failing; /* the task's */
 };
 
 struct weft_flow_work *weft_flow_work_new(struct weft_server *server, weft_flow_work_fn *run,
@@ -72,7 +72,7 @@ static int by_id(const void *left, const void *right)
 
 /*
  * Takes the flows that were added: the caller frees them. After a stop these are none, also for an
- * errand that was waiting for a thread when the stop came.
+ * task that was waiting for a thread when the stop came.
  */
 static struct weft_id *take(struct weft_flow_work *work, size_t *ret_count)
 {
@@ -102,7 +102,7 @@ static void note(struct weft_flow_work *work, enum weft_rc rc, const struct weft
     work->failing = rc != WEFT_OK;
 }
 
-/* Flows that are added meanwhile are for the next errand, behind the requests that wait by then. */
+/* Flows that are added meanwhile are for the next task, behind the requests that wait by then. */
 static void run_errand(struct weft_server *server, void *context)
 {
     struct weft_flow_work *work = context;

@@ -23,7 +23,7 @@
 #include "net/http/loop.h"
 #include "net/metrics.h"
 #include "net/server.h"
-#include "net/wait/waits.h"
+#include "net/wait/wait_ends.h"
 
 #include <assert.h>
 #include <pthread.h>
@@ -39,8 +39,8 @@ enum {
  * Something else to do on an engine thread. It may write, but does not count as a call that does:
  * one that reads for long would keep all writing away from a store with one writer.
  */
-struct errand {
-    struct errand *next;
+struct task {
+    struct task *next;
     void (*fn)(struct weft_server *server, void *context);
     void *context;
 };
@@ -53,8 +53,8 @@ struct weft_groups {
     pthread_mutex_t lock; /* over all below */
     pthread_cond_t work;
     struct weft_plan plan;
-    struct errand *errand, **last_errand;
-    unsigned runs;  /* batches and errands so far */
+    struct task *task, **last_task;
+    unsigned runs;  /* batches and tasks so far */
     unsigned seen;  /* runs at the last look of weft_groups_rest() */
     unsigned rests; /* how often the threads were asked to rest */
     bool stopping;
@@ -70,13 +70,13 @@ static void show_depth(struct weft_groups *groups, enum weft_group group)
                     groups->plan.queue[group].fair.all.count);
 }
 
-static struct errand *pop_errand(struct weft_groups *groups)
+static struct task *pop_task(struct weft_groups *groups)
 {
-    struct errand *errand = groups->errand;
-    groups->errand = errand->next;
-    if (!groups->errand)
-        groups->last_errand = &groups->errand;
-    return errand;
+    struct task *task = groups->task;
+    groups->task = task->next;
+    if (!groups->task)
+        groups->last_task = &groups->task;
+    return task;
 }
 
 /* Wakes a thread if there is something for it; it will wake the next. */
@@ -86,15 +86,14 @@ static void wake_one(struct weft_groups *groups)
         pthread_cond_signal(&groups->work);
 }
 
-/* The next batch or errand (owned, else NULL) in turn; false when nothing may run now. */
-static bool next_batch(struct weft_groups *groups, struct weft_batch *batch,
-                       struct errand **ret_errand)
+/* The next batch or task (owned, else NULL) in turn; false when nothing may run now. */
+static bool next_batch(struct weft_groups *groups, struct weft_batch *batch, struct task **ret_task)
 {
     if (!weft_plan_take(&groups->plan, weft_boot_us(), batch))
         return false;
-    *ret_errand = batch->errand ? pop_errand(groups) : NULL;
-    for (size_t i = 0; i < batch->lots; i++)
-        show_depth(groups, batch->lot[i].group);
+    *ret_task = batch->task ? pop_task(groups) : NULL;
+    for (size_t i = 0; i < batch->parts; i++)
+        show_depth(groups, batch->part[i].group);
     wake_one(groups);
     return true;
 }
@@ -176,18 +175,18 @@ static void run_batch(struct weft_server *server, struct weft_batch *batch)
 {
     struct weft_metrics *metrics = server->metrics;
     weft_usec began_us = weft_boot_us();
-    for (size_t i = 0; i < batch->lots; i++) {
-        const struct weft_group_part *lot = &batch->lot[i];
-        assert(lot->count > 0); /* only queues with work are taken from */
-        weft_metric_observe(metrics, WEFT_METRIC_GROUP_ITEMS, lot->group, lot->items);
-        weft_metric_observe(metrics, WEFT_METRIC_GROUP_REQUESTS, lot->group, lot->count);
+    for (size_t i = 0; i < batch->parts; i++) {
+        const struct weft_group_part *part = &batch->part[i];
+        assert(part->count > 0); /* only queues with work are taken from */
+        weft_metric_observe(metrics, WEFT_METRIC_GROUP_ITEMS, part->group, part->items);
+        weft_metric_observe(metrics, WEFT_METRIC_GROUP_REQUESTS, part->group, part->count);
     }
-    if (weft_group_alone(batch->lot[0].group))
-        run_alone(server, batch->lot[0].group, batch->lot[0].request[0]);
+    if (weft_group_alone(batch->part[0].group))
+        run_alone(server, batch->part[0].group, batch->part[0].request[0]);
     else
-        weft_group_run(server, batch->lot, batch->lots);
-    for (size_t i = 0; i < batch->lots; i++)
-        weft_metric_observe(metrics, WEFT_METRIC_GROUP_SECONDS, batch->lot[i].group,
+        weft_group_run(server, batch->part, batch->parts);
+    for (size_t i = 0; i < batch->parts; i++)
+        weft_metric_observe(metrics, WEFT_METRIC_GROUP_SECONDS, batch->part[i].group,
                             (uint64_t)(weft_boot_us() - began_us));
 }
 
@@ -210,25 +209,25 @@ static void *run_thread(void *context)
     struct weft_groups *groups = context;
     struct weft_request *request[WEFT_GROUP_PARTS_MAX][WEFT_BATCH_MAX] = {0};
     struct weft_batch batch = {0};
-    struct errand *errand = NULL;
+    struct task *task = NULL;
     unsigned rests = 0;
     for (size_t i = 0; i < WEFT_GROUP_PARTS_MAX; i++)
-        batch.lot[i].request = request[i];
+        batch.part[i].request = request[i];
     pthread_mutex_lock(&groups->lock);
     for (;;) {
-        if (next_batch(groups, &batch, &errand)) {
+        if (next_batch(groups, &batch, &task)) {
             groups->runs++;
             own_batch = &batch;
             pthread_mutex_unlock(&groups->lock);
-            if (errand)
-                errand->fn(groups->server, errand->context);
+            if (task)
+                task->fn(groups->server, task->context);
             else
                 run_batch(groups->server, &batch);
-            free(errand);
+            free(task);
             own_batch = NULL;
             pthread_mutex_lock(&groups->lock);
             weft_plan_give_back(&groups->plan, &batch);
-        } else if (groups->stopping && groups->plan.waiting == 0 && !groups->errand) {
+        } else if (groups->stopping && groups->plan.waiting == 0 && !groups->task) {
             break;
         } else if (rests != groups->rests) {
             rests = groups->rests;
@@ -388,12 +387,12 @@ void weft_groups_put(struct weft_groups *groups, struct weft_request *first)
 void weft_groups_do(struct weft_groups *groups, void (*fn)(struct weft_server *, void *),
                     void *context)
 {
-    struct errand *errand = weft_calloc(1, sizeof(*errand));
-    *errand = (struct errand){.fn = fn, .context = context};
+    struct task *task = weft_calloc(1, sizeof(*task));
+    *task = (struct task){.fn = fn, .context = context};
     pthread_mutex_lock(&groups->lock);
-    *groups->last_errand = errand;
-    groups->last_errand = &errand->next;
-    groups->plan.errands++;
+    *groups->last_task = task;
+    groups->last_task = &task->next;
+    groups->plan.tasks++;
     wake_one(groups);
     pthread_mutex_unlock(&groups->lock);
 }
@@ -410,7 +409,7 @@ struct weft_groups *weft_groups_new(struct weft_server *server)
 {
     struct weft_groups *groups = weft_calloc(1, sizeof(*groups));
     groups->server = server;
-    groups->last_errand = &groups->errand;
+    groups->last_task = &groups->task;
     pthread_mutex_init(&groups->lock, NULL);
     pthread_cond_init(&groups->work, NULL);
     groups->threads = groups->alive = server->config.threads;
@@ -442,11 +441,11 @@ void weft_groups_free(struct weft_groups *groups)
     if (!groups)
         return;
     weft_groups_stop(groups);
-    while (groups->errand) {
-        struct errand *errand = groups->errand;
-        groups->errand = errand->next;
-        errand->fn(groups->server, errand->context);
-        free(errand);
+    while (groups->task) {
+        struct task *task = groups->task;
+        groups->task = task->next;
+        task->fn(groups->server, task->context);
+        free(task);
     }
     weft_plan_done(&groups->plan);
     pthread_cond_destroy(&groups->work);

@@ -33,7 +33,7 @@ struct weft_link {
     struct weft_request request;
     struct MHD_Connection *connection;
     struct weft_peer *peer;
-    const char *target; /* as it came; in the arena of the ask */
+    const char *target; /* as it came; in the arena of the request */
     const char *method; /* likewise */
     struct {
         uintptr_t method, target,

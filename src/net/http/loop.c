@@ -5,9 +5,9 @@
  *
  * For each request it calls on_target() when the first line has come, on_request() once with the
  * headers, once for each piece of the body and once more at its end, and on_completed() when all is
- * over. An ask that must wait for an engine thread has its connection suspended; weft_loop_answer()
- * resumes it, and on_request() is called once more to send the answer. While it is suspended the
- * loop does not touch it, so it is the other threads' alone.
+ * over. A request that must wait for an engine thread has its connection suspended;
+ * weft_loop_answer() resumes it, and on_request() is called once more to send the answer. While it
+ * is suspended the loop does not touch it, so it is the other threads' alone.
  *
  * Requests on one connection come one after the other, so a connection has one link at a time.
  */

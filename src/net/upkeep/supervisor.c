@@ -4,7 +4,7 @@
  * The supervisor: runs the scanners of this replica.
  *
  * Its thread only decides, by the board (scanner_schedule.c), which scanner is next and when; the
- * passes run on engine threads as errands, in turn with the requests. So a pass that is slow or
+ * passes run on engine threads as tasks, in turn with the requests. So a pass that is slow or
  * fails delays nobody: not the requests, which have their threads, and not the other scanners. A
  * pass is one bounded batch; a scanner that has more to do stands in line again.
  *
@@ -31,7 +31,7 @@
 
 enum { ROOM = 2, THREADS_FOR_ALL = 3 }; /* passes at once; with fewer engine threads one */
 
-/* What an errand needs to know. */
+/* What a task needs to know. */
 struct task {
     struct weft_supervisor *supervisor;
     enum weft_scanner scanner;

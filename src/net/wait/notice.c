@@ -24,7 +24,8 @@
 #include "net/server.h"
 #include "net/upkeep/supervisor.h"
 #include "net/upkeep/upkeep.h"
-#include "net/wait/waits.h"
+#include "net/wait/wait_claims.h"
+#include "net/wait/wait_ends.h"
 #include "store/notify.h"
 
 #include <assert.h>

@@ -3,94 +3,20 @@
 #define WEFT_NET_WAIT_WAITS_H
 
 /*
- * Requests that wait: claims for work, reads for the end of an execution, watches of workers for
- * the end of their leases, changes of flows for the lock of the flow.
+ * The list of requests that wait, and the thread that ends their waits in time: claims for work
+ * (wait_claims.h); reads for the end of an execution, watches of workers, changes of flows for the
+ * lock of the flow (wait_ends.h).
  */
 
-#include "engine/ops.h"
-#include "net/metrics.h"
-
-struct weft_request;
 struct weft_server;
 struct weft_waits; /* opaque */
 
 struct weft_waits *weft_waits_new(struct weft_server *server);
-/* Needs the server's loop, which is swept from here on. */
+/* Needs the server's loop and groups, which its thread sweeps once a second. */
 void weft_waits_start(struct weft_waits *waits);
 /* From here on no request sleeps: all are answered with what there is. */
 void weft_waits_stop(struct weft_waits *waits);
-void weft_waits_free(struct weft_waits *waits);
-
-/* ---- Claims ---------------------------------------------------------------------------------- */
-
-/*
- * A claim that may wait is on the list from before it looks for work until it is answered, so that
- * no wake can fall between its look and its sleep.
- */
-void weft_waits_enter(struct weft_waits *waits, struct weft_request *request, weft_usec until_us);
-enum weft_wait_end {
-    WEFT_WAIT_FILLED, /* it got all it asked for: a wake it had goes on to the next waiter */
-    WEFT_WAIT_SERVED, /* it got less than that */
-    WEFT_WAIT_FAILED, /* the outcome is unknown: a wake it had goes on */
-};
-void weft_waits_leave(struct weft_waits *waits, struct weft_request *request,
-                      enum weft_wait_end end);
-/*
- * It found nothing. False: it must not sleep (its time is up, or the server stops): the caller
- * answers it. True: the request is the list's from here on; `soon`: it looks again in a moment.
- */
-WEFT_MUST_CHECK bool weft_waits_sleep(struct weft_waits *waits, struct weft_request *request,
-                                      bool soon);
-/*
- * A claim finds no room for its answer: the same, and it looks again after a pause, until then. It
- * need not have been entered.
- */
-WEFT_MUST_CHECK bool weft_waits_park(struct weft_waits *waits, struct weft_request *request,
-                                     weft_usec until_us);
-/* There is work in these queues: wakes as many of the longest waiters as it may serve. */
-void weft_waits_wake(struct weft_waits *waits, enum weft_metric_wake source,
-                     const struct weft_woken *woken, size_t count);
-
-/* ---- Ends, watches, locks -------------------------------------------------------------------- */
-
-/*
- * A run() that waits for the end of an execution calls this with the time (boot time) until which
- * it would. True: it returns WEFT_OK without an answer, and is called again when the execution may
- * have ended or the time has passed. False: it must answer with what there is.
- */
-enum weft_wait_looks {
-    WEFT_WAIT_POLLS,    /* every second, because a look also does something */
-    WEFT_WAIT_NOTIFIED, /* a few times, then it is woken at the end */
-};
-WEFT_MUST_CHECK bool weft_wait_for_end(struct weft_request *request, const struct weft_id *id,
-                                       weft_usec until_us, enum weft_wait_looks looks);
-/*
- * The same for a run() that waits until a worker (by its number) has leases that others ended. It
- * is called before the look, so that no wake falls between the look and the sleep; without a wake
- * there is no further look.
- */
-WEFT_MUST_CHECK bool weft_wait_for_leases(struct weft_request *request, int32_t worker,
-                                          weft_usec until_us);
-/*
- * The same for a run() that found its flow locked by another transaction, and wrote nothing: it is
- * called again after a pause. False: it has waited long enough.
- */
-WEFT_MUST_CHECK bool weft_wait_for_lock(struct weft_request *request);
-/* A run() that called one of these three goes to sleep; false when it called none. */
-WEFT_MUST_CHECK bool weft_waits_sleep_till_end(struct weft_waits *waits,
-                                               struct weft_request *request);
-/* The request is about to be answered: it leaves the list. */
-void weft_wait_done(struct weft_request *request);
-/* These executions have ended: requests that wait for one look again. */
-void weft_wait_ended(struct weft_server *server, const struct weft_id *id, size_t count);
-/*
- * The executions whose end sleepers wait for that do not look by themselves, in the arena: upkeep
- * looks for all of them at once. One that falls asleep after this is found a second later.
- */
-size_t weft_waits_ids(struct weft_waits *waits, struct weft_arena *arena, struct weft_id **ret_id);
-/* Others ended leases of these workers, by number: their watches look again. */
-void weft_waits_wake_workers(struct weft_waits *waits, enum weft_metric_wake source,
-                             const int32_t *worker, size_t count);
+void weft_waits_free(struct weft_waits *waits); /* NULL is fine */
 /* Tokens have changed: waiting requests whose token is no longer valid are answered. */
 void weft_waits_recheck(struct weft_waits *waits);
 
