@@ -2,9 +2,9 @@
 
 /*
  * Putting the parts of the server together and taking them apart again. The order of starting: the
- * socket (cheap to refuse) and the loop, which answers /healthz and turns everything else away; the
- * store, the parts that others call, then `open` is set, so that the first request that is let in
- * finds everything in place; and last what works by itself. Stopping goes the other way round.
+ * socket (cheap to refuse) and the loop, which answers /healthz and refuses everything else; the
+ * store; the parts that requests use; then `open` is set, so that the first request that is let in
+ * finds them all; last the threads that work by themselves. Stopping goes the other way round.
  */
 
 #include "net/server.h"
@@ -98,7 +98,7 @@ static void on_news(void *context, const struct weft_news *news)
     weft_upkeep_expect(server->upkeep, news->due_us);
 }
 
-/* Workers that watch here are told at once, those that watch at another replica by a notice. */
+/* Others ended leases of these workers: wakes their watches here, and by a notice elsewhere. */
 static void on_leases(void *context, const int32_t *worker, size_t count)
 {
     struct weft_server *server = context;
@@ -106,7 +106,6 @@ static void on_leases(void *context, const int32_t *worker, size_t count)
     weft_notices_add_workers(server->notices, worker, count);
 }
 
-/* Whoever waits for the end of a flow here is told; others find out when they look again. */
 static void on_flows_ended(void *context, const struct weft_id *flow, size_t count)
 {
     weft_wait_ended(context, flow, count);
@@ -127,7 +126,7 @@ static enum weft_rc check_origins(const struct weft_server *server, struct weft_
     return rc;
 }
 
-/* The names of --host, and the one under which it was told to listen. */
+/* The names of --host, and the name in --listen. */
 static enum weft_rc read_hosts(struct weft_server *server, struct weft_err *err)
 {
     const char *named = server->config.host ? server->config.host : "";
@@ -136,7 +135,7 @@ static enum weft_rc read_hosts(struct weft_server *server, struct weft_err *err)
                             &server->hosts, err);
 }
 
-/* The store, and who may talk to us; neither is kept after a failure. */
+/* Opens the store and reads the tokens; neither is kept after a failure. */
 static enum weft_rc open_store(struct weft_server *server, struct weft_err *err)
 {
     const struct weft_server_config *config = &server->config;
@@ -193,9 +192,9 @@ enum weft_rc weft_server_open(struct weft_server *server, struct weft_err *err)
     weft_engine_on_flows_ended(server->engine, on_flows_ended, server);
     weft_engine_on_side_work(server->engine, weft_groups_side_work, server->groups);
     atomic_store(&server->open, true);
-    weft_waits_start(server->waits); /* whoever waits already is seen to now */
+    weft_waits_start(server->waits);
     weft_supervisor_start(server->supervisor);
-    weft_upkeep_start(server->upkeep); /* tells others where this one listens */
+    weft_upkeep_start(server->upkeep); /* writes the row of this replica */
     return WEFT_OK;
 }
 
@@ -302,7 +301,7 @@ void weft_server_free(struct weft_server *server)
     weft_waits_free(server->waits);
     if (server->loop)
         weft_loop_stop(server->loop);
-    weft_groups_free(server->groups); /* with the leases of answers that nobody took */
+    weft_groups_free(server->groups); /* releases the leases of answers that no client took */
     weft_notices_free(server->notices);
     weft_upkeep_free(server->upkeep);
     weft_presence_free(server->presence);

@@ -291,11 +291,11 @@ static enum weft_rc run_filter(struct weft_request *request, const struct many *
         return rc;
     struct weft_json_writer out;
     weft_reply_json(request, 200, &out);
-    const struct weft_wire_sweep told = {.matched = sweep.matched,
-                                         .changed = sweep.changed,
-                                         .more = sweep.more,
-                                         .next = sweep.more ? sweep.next : NULL};
-    weft_wire_write(&weft_wire_sweep, &told, &out);
+    const struct weft_wire_sweep answer = {.matched = sweep.matched,
+                                           .changed = sweep.changed,
+                                           .more = sweep.more,
+                                           .next = sweep.more ? sweep.next : NULL};
+    weft_wire_write(&weft_wire_sweep, &answer, &out);
     return WEFT_OK;
 }
 

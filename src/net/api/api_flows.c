@@ -23,7 +23,6 @@ enum { SHARED_NODES = WEFT_BATCH_MAX }; /* of a flow that may share a transactio
 
 /* ---- Submitting ------------------------------------------------------------------------------ */
 
-/* The engine tells a node by its index: here that is a place in the body. */
 static void blame_node(struct weft_request *request, const struct weft_flow_submitted *answer,
                        struct weft_err *err)
 {
@@ -32,9 +31,9 @@ static void blame_node(struct weft_request *request, const struct weft_flow_subm
                                        err->field ? "." : "", err->field ? err->field : "");
 }
 
-static struct weft_wire_flow_submitted told(struct weft_request *request,
-                                            const struct weft_flow_submitted *answer,
-                                            const struct weft_node *node, size_t count)
+static struct weft_wire_flow_submitted submitted(struct weft_request *request,
+                                                 const struct weft_flow_submitted *answer,
+                                                 const struct weft_node *node, size_t count)
 {
     struct weft_wire_named_id *named =
         weft_new_array(request->arena, struct weft_wire_named_id, count);
@@ -76,11 +75,12 @@ void weft_flow_submit_write(struct weft_request *request)
     char id[WEFT_ID_TEXT];
     weft_id_print(&answer->id, id);
     request->reply.location = weft_arena_printf(request->arena, "/v1/flows/%s", id);
-    struct weft_wire_flow_submitted flow = told(request, answer, spec->nodes, spec->node_count);
+    struct weft_wire_flow_submitted flow =
+        submitted(request, answer, spec->nodes, spec->node_count);
     weft_reply_wire(request, answer->duplicate ? 200 : 201, &weft_wire_flow_submitted, &flow);
 }
 
-/* One that is too large to share anything. */
+/* A flow that is too large to share a transaction. */
 enum weft_rc weft_flow_submit_run(struct weft_request *request, struct weft_err *err)
 {
     struct weft_flow_spec spec = *(const struct weft_flow_spec *)request->items.item;
@@ -119,7 +119,7 @@ enum weft_rc weft_flow_grow_run(struct weft_request *request, struct weft_err *e
         return rc;
     }
     struct weft_wire_flow_submitted flow =
-        told(request, &answer, growth->nodes, growth->node_count);
+        submitted(request, &answer, growth->nodes, growth->node_count);
     weft_reply_wire(request, 200, &weft_wire_flow_grown, &flow);
     return WEFT_OK;
 }
@@ -173,8 +173,7 @@ enum weft_rc weft_flow_read(struct weft_request *request, struct weft_err *err)
     return rc ? rc : read_wait(request, &wanted->until_us, err);
 }
 
-/* The state of the flow. A request that waits looks many times: it keeps nothing of what it read.
- */
+/* The state of the flow alone: a request that waits looks many times. */
 static enum weft_rc read_state(struct weft_request *request, const struct weft_id *id,
                                enum weft_flow_state *ret_state, struct weft_err *err)
 {
@@ -192,7 +191,6 @@ enum weft_rc weft_flow_run(struct weft_request *request, struct weft_err *err)
 {
     const struct wanted *wanted = request->state;
     struct weft_flow_page page;
-    /* Those who wait look often: not at a thousand nodes each time. */
     if (wanted->until_us > 0) {
         enum weft_flow_state state = WEFT_FLOW_OPEN;
         enum weft_rc rc = read_state(request, &wanted->asking.flow, &state, err);
@@ -288,7 +286,7 @@ struct cancelling {
     bool marked;        /* the flow is cancelled; its members are being */
     bool drained;
     struct weft_flow_drain drain;
-    struct weft_flow_cancelled told;
+    struct weft_flow_cancelled answer;
 };
 
 enum weft_rc weft_flow_cancel_read(struct weft_request *request, struct weft_err *err)
@@ -326,37 +324,37 @@ static enum weft_rc drain(struct weft_request *request, struct cancelling *cance
         if (cancel->marked)
             rc = weft_engine_flow_drain(engine, &cancel->drain, err);
         else
-            rc = weft_engine_flow_cancel_now(engine, &cancel->args, &cancel->told.state,
+            rc = weft_engine_flow_cancel_now(engine, &cancel->args, &cancel->answer.state,
                                              &cancel->drain, err);
         cancel->marked |= !rc;
         chunks++;
     } while (!rc && cancel->drain.more &&
              ((cancel->drain.cancelled_now < AT_ONCE && chunks < AT_ONCE_CHUNKS) ||
               weft_boot_us() < cancel->until_us));
-    /* With the mark the flow is cancelled: what is left is done later, by this call or others. */
+    /* With the mark the flow is cancelled: the rest is done later, by this call or others. */
     if (rc && cancel->marked && err->cause == WEFT_CAUSE_FLOW_LOCKED)
         rc = WEFT_OK;
     cancel->drained = !rc && !cancel->drain.more;
-    cancel->told.cancelled = cancel->drain.cancelled_now;
+    cancel->answer.cancelled = cancel->drain.cancelled_now;
     return rc;
 }
 
-/* Whether all that was to be done is done; the state of the flow is told either way. */
+/* Whether the cancel is complete; sets the state of the answer either way. */
 static enum weft_rc look(struct weft_request *request, struct cancelling *cancel, bool *ret_done,
                          struct weft_err *err)
 {
-    if (cancel->args.remove) { /* nobody sees it any more, but so it will end */
-        if (cancel->told.state == WEFT_FLOW_OPEN)
-            cancel->told.state = WEFT_FLOW_CANCELLED;
+    if (cancel->args.remove) { /* it is hidden already; this is how it will end */
+        if (cancel->answer.state == WEFT_FLOW_OPEN)
+            cancel->answer.state = WEFT_FLOW_CANCELLED;
         *ret_done = cancel->drained;
         return WEFT_OK;
     }
-    enum weft_rc rc = read_state(request, &cancel->args.flow, &cancel->told.state, err);
+    enum weft_rc rc = read_state(request, &cancel->args.flow, &cancel->answer.state, err);
     if (rc)
         return rc;
     /* Members that run on keep it open. */
     bool ends = cancel->args.how == WEFT_FLOW_CANCEL_ALL;
-    *ret_done = cancel->told.state != WEFT_FLOW_OPEN || (cancel->drained && !ends);
+    *ret_done = cancel->answer.state != WEFT_FLOW_OPEN || (cancel->drained && !ends);
     return WEFT_OK;
 }
 
@@ -369,7 +367,7 @@ enum weft_rc weft_flow_cancel_run(struct weft_request *request, struct weft_err 
         rc = drain(request, cancel, err);
     if (!rc)
         rc = look(request, cancel, &done, err);
-    if (!rc && done && !cancel->drained) /* others did the rest: what they did counts too */
+    if (!rc && done && !cancel->drained) /* others did the rest: their work counts too */
         rc = drain(request, cancel, err);
     if (rc)
         return rc;
@@ -380,6 +378,6 @@ enum weft_rc weft_flow_cancel_run(struct weft_request *request, struct weft_err 
         weft_server_drain(request->server, &cancel->args.flow);
     if (done)
         weft_wait_ended(request->server, &cancel->args.flow, 1);
-    weft_reply_wire(request, done ? 200 : 202, &weft_wire_flow_cancelled, &cancel->told);
+    weft_reply_wire(request, done ? 200 : 202, &weft_wire_flow_cancelled, &cancel->answer);
     return WEFT_OK;
 }

@@ -85,7 +85,7 @@ static bool store_answers(struct weft_server *server)
 }
 
 /*
- * Answered by the loop itself, from memory. Everybody may ask, so the reason is one sentence: what
+ * Answered by the loop itself, from memory. Any client may ask, so the reason is one sentence: what
  * the store said in full, with hosts and names, is in the log.
  */
 enum weft_rc weft_readiness_read(struct weft_request *request, struct weft_err *err)

@@ -44,7 +44,7 @@ static enum weft_rc read_cursor(const char *after, bool scanners, struct cursor 
     return WEFT_OK;
 }
 
-/* Whether the list of replicas, whose ids go down, is past the cursor at this one. */
+/* Whether this replica comes after the cursor: the list is sorted by id, descending. */
 static bool is_behind(const struct cursor *cursor, const struct weft_id *replica)
 {
     return !cursor->given || weft_id_cmp(replica, &cursor->replica) < 0;
@@ -100,8 +100,8 @@ static const char *id_text(const struct weft_id *id, struct weft_arena *arena)
 }
 
 /*
- * Servers and scanners belong to no namespace: whoever is bound to one has no business with where
- * they run, and none with passes over everybody's work.
+ * Servers and scanners belong to no namespace: a token that is bound to one may not see where they
+ * run, nor start passes over the work of all.
  */
 static enum weft_rc check_unbound(const struct weft_request *request, struct weft_err *err)
 {
@@ -156,18 +156,18 @@ static struct weft_scanners all_scanners(struct weft_server *server,
                                          struct weft_arena *arena)
 {
     weft_usec now_us = weft_clock_now(weft_engine_clock(server->engine));
-    const struct weft_scanners told = weft_replica_scanners(rows, now_us, arena);
+    const struct weft_scanners known = weft_replica_scanners(rows, now_us, arena);
     const struct weft_scanner_status *own = weft_supervisor_status(server, arena);
     struct weft_scanner_status *item =
-        weft_new_array(arena, struct weft_scanner_status, told.count + WEFT_SCANNER_COUNT);
+        weft_new_array(arena, struct weft_scanner_status, known.count + WEFT_SCANNER_COUNT);
     size_t count = 0, i = 0;
-    for (; i < told.count && weft_id_cmp(&told.item[i].replica, &own->replica) > 0; i++)
-        item[count++] = told.item[i];
+    for (; i < known.count && weft_id_cmp(&known.item[i].replica, &own->replica) > 0; i++)
+        item[count++] = known.item[i];
     for (size_t k = 0; k < WEFT_SCANNER_COUNT; k++)
         item[count++] = own[k];
-    for (; i < told.count; i++)
-        if (!is_of(&told.item[i], &own->replica))
-            item[count++] = told.item[i];
+    for (; i < known.count; i++)
+        if (!is_of(&known.item[i], &own->replica))
+            item[count++] = known.item[i];
     return (struct weft_scanners){.item = item, .count = count};
 }
 

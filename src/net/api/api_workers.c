@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Workers: who was heard of, and the goodbye of one. */
+/* Workers: the list, and the goodbye of one. */
 
 #include "net/api/api_workers.h"
 
@@ -46,7 +46,7 @@ enum weft_rc weft_goodbye_run(struct weft_request *request, struct weft_err *err
 {
     const char *worker = weft_request_path(request, "worker");
     uint64_t released = 0;
-    /* First, or what was heard of it would be written again after it left the list. */
+    /* First, or upkeep would write the worker again after it left the list. */
     weft_roster_forget(request->server->roster, request->ns, worker);
     enum weft_rc rc =
         weft_engine_goodbye(request->server->engine, request->ns, worker, &released, err);

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * POST /v1/claims. Claims that are asked for at the same time become one call of the engine, which
- * takes work for all of them in one transaction. One that finds nothing and may wait goes to sleep
- * (waits.c) and comes back here when it is woken; one whose time is up is answered without another
- * look, because whatever came would have woken it.
+ * POST /v1/claims. Claims that come at the same time become one call of the engine, which takes
+ * work for all of them in one transaction. A claim that finds nothing and may wait goes to sleep
+ * (wait_claims.c) and comes back here when it is woken; when its time is up it is answered without
+ * another look, because work would have woken it.
  *
  * A claim begins only while there is room for its answer (answers.h): leases that were given must
  * be sent. Without room it sleeps for a while, and is then answered `unavailable`; no lease is
  * touched by that.
  *
- * Leases that no client will hear of are given back at once: before the answer when the client has
- * hung up, after it when the answer could not be sent. So are leases for a token that was revoked
- * or expired by the time they were committed.
+ * Leases that do not reach their client are released at once: before the answer when the client has
+ * hung up, after it when the answer could not be sent; and when the token was revoked or expired by
+ * the time they were committed.
  */
 
 #include "net/group/claims.h"
@@ -79,7 +79,7 @@ struct give_back {
     struct weft_put_back item[];
 };
 
-/* On an engine thread. What cannot be given back now comes back when its lease runs out. */
+/* On an engine thread. An execution that cannot be released now is, when its lease runs out. */
 static void give_back(struct weft_server *server, void *context)
 {
     struct give_back *back = context;
@@ -148,7 +148,7 @@ static bool refuse_late(struct weft_request *request)
     return true;
 }
 
-/* Writes the answer of one request, or puts it to sleep (false): then it is not ours any more. */
+/* Writes the answer of one request, or puts it to sleep (false): then it is the list's. */
 static bool settle(struct weft_request *request, const struct weft_claim_result *result,
                    size_t index)
 {
@@ -255,15 +255,15 @@ static void meet_workers(struct weft_server *server, const struct weft_claims_lo
     }
     if (met == 0)
         return;
-    struct weft_worker_met *told = weft_new_array(lot->arena, struct weft_worker_met, met);
-    if (weft_engine_meet_workers(server->engine, watch, met, told, NULL))
+    struct weft_worker_met *answer = weft_new_array(lot->arena, struct weft_worker_met, met);
+    if (weft_engine_meet_workers(server->engine, watch, met, answer, NULL))
         return;
     for (size_t i = 0; i < met; i++)
-        if (told[i].err.rc)
-            weft_reply_error(request[i], &told[i].err);
+        if (answer[i].err.rc)
+            weft_reply_error(request[i], &answer[i].err);
 }
 
-/* Answers those whose wait is over and keeps the others; enters who may have to wait. */
+/* Answers the claims whose wait is over and keeps the others; enters those that may wait. */
 static size_t admit(struct weft_server *server, struct weft_claims_lot *lot, size_t count)
 {
     size_t kept = 0;

@@ -2,12 +2,12 @@
 
 /*
  * Group commit. Requests of the same kind that wait at the same time become one call of the
- * engine, hence one transaction; nobody is answered before it has committed. There is no delay to
- * collect more: what arrives while a transaction runs goes into the next one, so groups grow by
+ * engine, hence one transaction; no request is answered before it has committed. There is no delay
+ * to collect more: what arrives while a transaction runs goes into the next one, so groups grow by
  * themselves as the store gets slower, and a lone request does not wait.
  *
- * Here are the threads; which of the requests come next is decided by plan.c, and what becomes of
- * those that were taken together by group_run.c.
+ * Here are the threads; plan.c decides which requests come next, group_run.c runs those that were
+ * taken together.
  */
 
 #include "net/group/group.h"
@@ -58,7 +58,7 @@ struct weft_groups {
     unsigned seen;  /* runs at the last look of weft_groups_rest() */
     unsigned rests; /* how often the threads were asked to rest */
     bool stopping;
-    bool ended; /* the last thread has left: nobody takes what is put now */
+    bool ended; /* the last thread has left: no thread takes what is queued now */
     uint32_t alive;
 };
 
@@ -245,7 +245,6 @@ static void *run_thread(void *context)
     return NULL;
 }
 
-/* Reads that found no room for their answers for long enough. A stream is cut off. */
 void weft_groups_sweep(struct weft_groups *groups)
 {
     struct weft_request *request[WEFT_BATCH_MAX];
@@ -302,7 +301,7 @@ static void put(struct weft_groups *groups, struct weft_request *request)
     show_depth(groups, weft_plan_put(&groups->plan, request));
 }
 
-/* No thread will take it any more. A stream is cut off: nobody takes the part for the whole. */
+/* No thread will take it any more. A stream is cut off, so that its part is not taken for all. */
 static void turn_away(struct weft_groups *groups, struct weft_request *request)
 {
     struct weft_err err = {0};

@@ -6,14 +6,13 @@
  * store with one writer gets one writing call at a time. A call takes at most WEFT_BATCH_MAX items
  * and WEFT_BATCH_BYTES, which is what one transaction takes.
  *
- * The kinds of which most of the traffic is, submit, claim and complete, are taken together as long
+ * The kinds with most of the traffic, submit, claim and complete, are taken together as long
  * as they are small, and share a transaction (group_run.c). One such joint call runs while another
  * waits for the disk, but the second begins only when at least as many requests wait as the first
- * has: else the first request to come would begin with next to nothing, its commit would stand in
- * line behind the other one all the same, and all who come later behind both. Two that are about as
- * large make the fewest commits that everybody has to wait for. One that is held up, by a lock or
- * by the network, does not count: the others need not wait for it. With a single writer there is
- * nothing to run beside a commit; there the kinds take turns.
+ * has: otherwise the first request to come would begin alone, its commit would wait for the other
+ * one all the same, and later requests for both. A call that is held up, by a lock or by the
+ * network, does not count. With a single writer nothing can run beside a commit; there the kinds
+ * take turns.
  *
  * A namespace with much to submit is served by calls of its own, beside the joint ones of the
  * others: these do not wait for its large transactions, and it does not wait for them.
@@ -22,10 +21,10 @@
  * and parts of streams; large bodies to be parsed; large flows, their growth, and cancel and replay
  * of many; administration. A class never has all threads, all slow ones and tasks together leave
  * two, and one is left to quick reads whatever else runs. One namespace never has all slots of a
- * slow class, nor all threads that slow ones may have: another one need not wait until something
- * ends that takes long. Of those threads one is kept for a list and one for a task while there
- * is none, because the others may run for seconds. With fewer than four threads all that is one or
- * none, and things take turns.
+ * slow class, nor all threads for slow classes, so that another namespace need not wait for its
+ * long calls. Of these threads one is kept for a list and one for a task while none runs, because
+ * the others may run for seconds. With fewer than four threads all that is one or none, and things
+ * take turns.
  *
  * A list with a filter may look at rows for as long as it is allowed to and find nothing: it is a
  * walk. A token (without tokens: a namespace) has at most two of them at once, and one slot less
@@ -33,8 +32,8 @@
  * need not wait for them. A bounded number more waits in the queue, without a thread; the rest is
  * refused.
  *
- * Tasks, what the server does for itself (passes, leases to give back), are one more kind: they
- * wait for their turn like the requests, and the requests for theirs.
+ * Tasks, the work of the server itself (passes, leases to release), are one more kind and take
+ * turns with the requests.
  */
 
 #include "net/group/plan.h"
@@ -119,7 +118,7 @@ bool weft_plan_has_room(const struct weft_plan *plan, const char *ns, size_t mos
         own += weft_fair_of(&plan->queue[i].fair, ns).count;
         lines += plan->queue[i].fair.lines;
     }
-    /* Each of those that wait may have a share of the half that comes on top. */
+    /* Each namespace that waits may have a share of the half that comes on top. */
     return own < most / 2 / lines;
 }
 
@@ -129,7 +128,7 @@ bool weft_plan_has_room_to_walk(const struct weft_plan *plan, const struct weft_
            weft_fair_like(&plan->queue[class_of(request)].fair, request) < WEFT_WALKS_WAITING;
 }
 
-/* ---- Who may run ----------------------------------------------------------------------------- */
+/* ---- Limits ----------------------------------------------------------------------------- */
 
 static bool is_slow(size_t group)
 {
@@ -148,7 +147,7 @@ static uint32_t slots_of(const struct weft_plan *plan, enum weft_group class)
 {
     if (class == WEFT_GROUP_NONE)
         return slow_max(plan);
-    /* Where one writes at a time, large flows one at a time are as quick. */
+    /* With one writer, large flows one at a time are as quick. */
     if (class == WEFT_GROUP_HEAVY && plan->writers == 1)
         return 1;
     /* Tasks would wait behind passes that an operator began: these have fewer. */
@@ -262,8 +261,8 @@ static struct weft_holder *hold(struct weft_plan *plan, enum weft_group class,
 
 /*
  * Of the threads for slow classes, those that are kept free of this one: for a list and for an
- * task, while there is none. What runs in the other classes may take seconds, and a list, the
- * next node of a flow and the pass over what is due would have to wait for it.
+ * task, while none runs. Calls of the other classes may take seconds, and a list, the next node of
+ * a flow and the pass over due rows would have to wait for them.
  */
 static uint32_t kept_free(const struct weft_plan *plan, size_t turn)
 {
@@ -348,7 +347,7 @@ static bool turn_writes(size_t turn)
     return turn != TASKS && weft_kinds[turn].writes;
 }
 
-/* The next turn of those that write, or of the others. Tasks have one way only. */
+/* The next turn of the kinds that write, or of the others. */
 static enum way next_of(const struct weft_plan *plan, weft_usec now_us, bool writes,
                         size_t *ret_turn)
 {
@@ -368,9 +367,9 @@ static enum way next_of(const struct weft_plan *plan, weft_usec now_us, bool wri
 }
 
 /*
- * The turn that comes next and how; NOT_NOW when nothing may run. What writes has turns of its own:
- * where one writes at a time, a read that was taken meanwhile must not begin the round again, or
- * the first kind of it would write for ever.
+ * The turn that comes next and how; NOT_NOW when nothing may run. Kinds that write have turns of
+ * their own: with one writer, a read in between must not restart the round, or its first kind would
+ * write for ever.
  */
 static enum way next_turn(const struct weft_plan *plan, weft_usec now_us, size_t *ret_turn)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What the first line and the headers of a request tell: which route, who asks, for what. */
+/* What the first line and the headers of a request say: which route, which client, which resource.
+ */
 
 #include "net/http/http_head.h"
 

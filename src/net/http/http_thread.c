@@ -3,10 +3,9 @@
 /*
  * The loop thread: it http libmicrohttpd, and all calls into that library are made here.
  *
- * Both ways between it and the engine threads go in lots. Requests that one turn has read are
- * handed over together at its end, under one lock; answers are put on a list, and the thread is
- * poked for the first of them only. So clients that speak at the same time end up in the same
- * transaction, and a transaction of many wakes this thread once.
+ * Requests that one turn has read are handed to the engine threads together at its end, under one
+ * lock; answers are put on a list, and only the first of them wakes the thread. So requests that
+ * come at the same time end up in the same transaction, and its commit wakes this thread once.
  */
 
 #include "net/http/http_thread.h"
@@ -104,7 +103,7 @@ static void close_door(struct weft_http_thread *http)
 {
     int fd = MHD_quiesce_daemon(http->daemon);
     if (fd >= 0)
-        (void)close(fd); /* so that nobody queues up behind a closed door */
+        (void)close(fd); /* so that new connections are refused at once */
 }
 
 static void hand_over(struct weft_http_thread *http)
@@ -118,7 +117,8 @@ static void hand_over(struct weft_http_thread *http)
 
 /*
  * True when a connection was closed since the last turn. At its limit libmicrohttpd stops
- * listening, and listens again at the beginning of a turn: without one nobody would ever come in.
+ * listening, and listens again at the beginning of a turn: without a turn no connection would be
+ * accepted.
  */
 static bool made_room(struct weft_http_thread *http)
 {

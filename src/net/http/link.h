@@ -42,9 +42,9 @@ struct weft_link {
     const char *allow; /* 405: what would do; or NULL */
     /* 415: the types or the encodings that would do; or NULL. Static. */
     const char *accept, *accept_encoding;
-    const char *origin;  /* the site of the page that asks, if a browser says so; or NULL */
-    bool cors;           /* that site is listed: the browser is told so */
-    bool preflight;      /* a browser asks whether it may ask */
+    const char *origin;  /* the site of the page that sent the request, from a browser; or NULL */
+    bool cors;           /* that site is listed: the answer says so */
+    bool preflight;      /* a browser asks what a page may send */
     bool needs_host;     /* it is no HTTP/1.0 */
     size_t received;     /* bytes of the body, as they came */
     weft_usec began_us;  /* boot time */
@@ -53,7 +53,7 @@ struct weft_link {
     uint64_t sent_total; /* in all parts */
     size_t discarded;    /* of a body that is not wanted */
     bool begun;          /* counted as in flight */
-    bool doubtful;       /* where it ends cannot be told for sure: nothing behind it is read */
+    bool doubtful;       /* its end is not certain: nothing behind it is read */
     bool discard;        /* it is answered already: its body is read and forgotten */
     bool dispatched;     /* it is or was with the engine threads */
     bool close;          /* the connection is not used again */

@@ -64,8 +64,8 @@ bool weft_loop_gone(const struct weft_request *request)
 }
 
 /*
- * True when the client had closed before the answer came: it was sent, and brought a reset back. A
- * client that read its answer and then closed leaves no reset.
+ * True when the client had closed before the answer came: the answer was sent and caused a reset. A
+ * client that read its answer and then closed causes none.
  */
 static bool bounced(const struct weft_request *request)
 {

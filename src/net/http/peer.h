@@ -11,6 +11,7 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <sys/queue.h>
 
 struct sockaddr;
 struct weft_address;
@@ -26,16 +27,18 @@ enum weft_peer_stage {
 
 /* A connection. A client that takes too long over a stage is hung up on. */
 struct weft_peer {
-    struct weft_peer *next, **link;
+    TAILQ_ENTRY(weft_peer) all;
+    TAILQ_ENTRY(weft_peer) strangers; /* while it is one */
+    TAILQ_ENTRY(weft_peer) resting;   /* while it rests */
     int fd;
     bool let_in; /* it has sent a request that was let in; the loop thread writes it, locked */
     bool extra;  /* the loop thread's: it was let in when there was no room */
     enum weft_peer_stage stage; /* under the lock of the list, as all that follows */
     weft_usec since_us;
-    struct weft_address *address;                     /* or NULL */
-    struct weft_peer *next_stranger, **stranger_link; /* link NULL: not on that list */
-    struct weft_peer *next_resting, **resting_link;   /* likewise */
-    uint32_t tenant;                                  /* of `tenants` below, once it is let in */
+    struct weft_address *address; /* or NULL */
+    bool stranger;                /* not let in yet: on that list */
+    bool rests;                   /* let in, and idle: on that list */
+    uint32_t tenant;              /* of `tenants` below, once it is let in */
     bool shut;
     _Atomic bool retired; /* nothing new is read from it; an answer under way is still sent */
     /* While it sends: */
@@ -46,17 +49,17 @@ struct weft_peer {
     weft_usec mark_us;
 };
 
+TAILQ_HEAD(weft_peer_list, weft_peer);
+
 enum { WEFT_PEERS_BUCKET_BITS = 10, WEFT_PEERS_TENANTS = 256 };
 
 struct weft_peers {
     pthread_mutex_t lock;
-    struct weft_peer *first;
-    weft_usec limit_us[WEFT_PEER_SENDING + 1]; /* 0: none */
+    struct weft_peer_list all, strangers, resting; /* all: the newest first */
+    weft_usec limit_us[WEFT_PEER_SENDING + 1];     /* 0: none */
     uint64_t send_min; /* bytes that a client takes of its answer in 10 s, or is hung up on */
-    uint32_t max, per_address;                         /* per_address 0: see peer.c */
-    struct weft_peer *first_stranger, **last_stranger; /* the oldest first */
-    struct weft_peer *first_resting, **last_resting;   /* let in, and idle: the longest first */
-    uint32_t open, strangers;                          /* without those that were shut */
+    uint32_t max, per_address;            /* per_address 0: see peer.c */
+    uint32_t open, stranger_count;        /* without those that were shut */
     uint32_t tenants[WEFT_PEERS_TENANTS]; /* connections that were let in, by namespace: by hash */
     struct weft_address *bucket[1 << WEFT_PEERS_BUCKET_BITS];
     uint64_t seed;

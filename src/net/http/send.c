@@ -106,7 +106,7 @@ static void add_headers(struct weft_link *link, struct MHD_Response *response)
     weft_origin_headers(link, response);
     (void)MHD_add_response_header(response, "X-Request-Id", link->request_id);
     if (reply->type) {
-        /* Bytes that somebody submitted: a browser must not take them for a page of this site. */
+        /* Bytes that a client submitted: a browser must not take them for a page of this site. */
         (void)MHD_add_response_header(response, "X-Content-Type-Options", "nosniff");
         (void)MHD_add_response_header(response, "Content-Security-Policy", "sandbox");
     }

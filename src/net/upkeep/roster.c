@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The workers that this replica has heard of. Claims only note them here; upkeep writes those that
- * are new, have changed, or were last written a while ago, many at once, so that being known costs
- * a worker nothing.
+ * Claims only note their workers here; upkeep writes the workers that are new, have changed, or
+ * were last written a while ago, many at once, so that a claim costs no further write.
  */
 
 #include "net/upkeep/roster.h"
@@ -192,7 +191,7 @@ static bool is_to_write(const struct entry *entry)
            (entry->written_us == 0 || entry->seen.seen_us - entry->written_us >= REWRITE_US);
 }
 
-/* Lets go of workers that nobody has heard of for long: names come and go with processes. */
+/* Frees workers that have not claimed for long: names come and go with processes. */
 static void forget_old(struct weft_roster *roster)
 {
     weft_usec newest_us = 0;

@@ -2,7 +2,7 @@
 #ifndef WEFT_NET_UPKEEP_ROSTER_H
 #define WEFT_NET_UPKEEP_ROSTER_H
 
-/* The workers that have claimed at this replica, and when the store was last told of each. */
+/* The workers that have claimed at this replica, and when each was last written to the store. */
 
 #include "base/base.h"
 #include "weft/weft.h"

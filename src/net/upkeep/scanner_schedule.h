@@ -3,13 +3,13 @@
 #define WEFT_NET_UPKEEP_SCANNER_SCHEDULE_H
 
 /*
- * The board: the scanners of this replica, how each is set, when it runs and what it did.
+ * The schedule of the scanners of this replica: how each is set, when it runs and what it did.
  *
- * It has no thread, no lock and no clock: supervisor.c brings these. Two clocks are told of, the
- * boot time, by which passes are paced, and the store's, which due times are given in.
+ * It has no thread, no lock and no clock: supervisor.c has these. It is given two times: boot time,
+ * by which passes are paced, and the store's, in which due times are.
  *
  * At most `room` passes run at once, so that requests always find a thread. The last place is kept
- * for scanners with due times: those without (retention, checks) do the heavy work, and a crashed
+ * for scanners with due times: the others (retention, checks) do the heavy work, and a crashed
  * worker's executions must not wait for it.
  */
 
@@ -62,7 +62,7 @@ void weft_schedule_set_due(struct weft_scanner_schedule *schedule,
 void weft_schedule_wake(struct weft_scanner_schedule *schedule, enum weft_scanner scanner,
                         const struct weft_now *now);
 
-/* When to ask again which one is to run, if nothing happens before. */
+/* When to call weft_schedule_begin() again, if nothing happens before. */
 weft_usec weft_schedule_next(const struct weft_scanner_schedule *schedule);
 /* The scanner whose pass begins now; WEFT_SCANNER_COUNT: none. */
 enum weft_scanner weft_schedule_begin(struct weft_scanner_schedule *schedule,
@@ -95,7 +95,7 @@ struct weft_scanner_status weft_schedule_status(const struct weft_scanner_schedu
 /* The scanners in a pass, as "name, name"; NULL: none. */
 const char *weft_schedule_running(const struct weft_scanner_schedule *schedule,
                                   struct weft_arena *arena);
-/* Those whose last pass left something undone; NULL: none. */
+/* The scanners whose last pass left work undone, likewise. */
 const char *weft_schedule_unfinished(const struct weft_scanner_schedule *schedule,
                                      struct weft_arena *arena);
 

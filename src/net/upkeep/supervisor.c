@@ -3,10 +3,10 @@
 /*
  * The supervisor: runs the scanners of this replica.
  *
- * Its thread only decides, by the board (scanner_schedule.c), which scanner is next and when; the
- * passes run on engine threads as tasks, in turn with the requests. So a pass that is slow or
- * fails delays nobody: not the requests, which have their threads, and not the other scanners. A
- * pass is one bounded batch; a scanner that has more to do stands in line again.
+ * Its thread only decides, by scanner_schedule.c, which scanner is next and when; the passes run on
+ * engine threads as tasks, in turn with the requests. So a slow or failing pass delays neither the
+ * requests nor the other scanners. A pass is one bounded batch; a scanner that has more to do
+ * queues again.
  *
  * Nothing here makes sure that a scanner runs on one replica only. All run everywhere; rows are
  * split by their locks (engine/scan/).
@@ -31,7 +31,6 @@
 
 enum { ROOM = 2, THREADS_FOR_ALL = 3 }; /* passes at once; with fewer engine threads one */
 
-/* What a task needs to know. */
 struct task {
     struct weft_supervisor *supervisor;
     enum weft_scanner scanner;
@@ -67,7 +66,6 @@ static enum weft_rc pass_of_engine(void *context, enum weft_scanner scanner,
 
 /* ---- Passes ---------------------------------------------------------------------------------- */
 
-/* Of the rows that intake refused, those under an id that is taken; the others were not valid. */
 static void measure_refused(struct weft_metrics *metrics, const struct weft_pass_report *report)
 {
     uint64_t refused = 0, existing = 0;
@@ -101,7 +99,7 @@ static void measure(struct weft_supervisor *supervisor, const struct weft_pass_e
         measure_refused(metrics, end->report);
 }
 
-/* Runs a pass that has begun, and takes in how it went. */
+/* Runs a pass that has begun, and schedules the next one by its outcome. */
 static enum weft_rc run_pass(struct weft_supervisor *supervisor, enum weft_scanner scanner,
                              bool paced, struct weft_pass_report *ret_report, struct weft_err *err)
 {
@@ -129,7 +127,7 @@ static enum weft_rc run_pass(struct weft_supervisor *supervisor, enum weft_scann
     return end.rc;
 }
 
-static void run_errand(struct weft_server *server, void *context)
+static void run_task(struct weft_server *server, void *context)
 {
     const struct task *task = context;
     struct weft_pass_report report;
@@ -168,7 +166,7 @@ static void *run_thread(void *context)
             continue;
         }
         pthread_mutex_unlock(&supervisor->lock); /* it stands alone: see server.h */
-        weft_groups_do(supervisor->server->groups, run_errand, &supervisor->task[scanner]);
+        weft_groups_do(supervisor->server->groups, run_task, &supervisor->task[scanner]);
         pthread_mutex_lock(&supervisor->lock);
     }
     pthread_mutex_unlock(&supervisor->lock);
@@ -203,8 +201,8 @@ void weft_supervisor_start(struct weft_supervisor *supervisor)
     weft_thread_start(&supervisor->thread, "weft-supervisor", run_thread, supervisor);
 }
 
-/* What the end of the passes leaves behind; none of it is lost. */
-static void say_what_is_left(const struct weft_scanner_schedule *schedule)
+/* Logs the work that the end of the passes leaves to others. */
+static void log_rest(const struct weft_scanner_schedule *schedule)
 {
     struct weft_arena *arena = weft_arena_new();
     const char *unfinished = weft_schedule_unfinished(schedule, arena);
@@ -235,7 +233,7 @@ bool weft_supervisor_stop(struct weft_supervisor *supervisor, weft_usec until_us
     while (supervisor->schedule.running > 0 && weft_boot_us() < until_us)
         weft_cond_until(&supervisor->news, &supervisor->lock, until_us);
     bool ended = supervisor->schedule.running == 0;
-    say_what_is_left(&supervisor->schedule);
+    log_rest(&supervisor->schedule);
     pthread_mutex_unlock(&supervisor->lock);
     return ended;
 }
@@ -249,7 +247,7 @@ void weft_supervisor_free(struct weft_supervisor *supervisor)
     free(supervisor);
 }
 
-/* ---- What it is told ------------------------------------------------------------------------- */
+/* ---- Changes of the schedule ----------------------------------------------------------------- */
 
 void weft_supervisor_set_due(struct weft_supervisor *supervisor,
                              const weft_usec due_us[WEFT_SCANNER_COUNT])

@@ -2,14 +2,14 @@
 
 /*
  * Notices between replicas: which queues got work, which workers lost leases. They are sent by one
- * thread on a connection of its own, after the commits they tell of, many in one: the first at
- * once, then no sooner than 2 ms after the one before, and up to 20 ms while each tells of many
- * commits. So a notice costs the writers nothing, and a busy replica sends few. They may be lost:
- * the slow poll finds everything.
+ * thread on a connection of its own, after the commits, many in one notice: the first at once,
+ * then no sooner than 2 ms after the one before, and up to 20 ms while each is about many commits.
+ * So a notice costs the writers nothing, and a busy replica sends few. They may be lost: the slow
+ * poll finds everything.
  *
  * The text is "QUEUE:COUNT QUEUE:COUNT ... wWORKER wWORKER ..."; "*" means more than fits: look at
- * everything. The workers, which have to be told of leases, come last: a replica that does not know
- * them stops reading there, and its poll finds them within a second.
+ * everything. Workers come last: a replica of a version that does not know them stops reading
+ * there, and its poll finds them within a second.
  *
  * "inbox" is sent by the commit of an application that submitted by SQL: the intake runs at once.
  */
@@ -68,7 +68,7 @@ struct weft_notices {
     bool stopping;
 
     /* The thread's. */
-    struct weft_notifier *bell;
+    struct weft_notifier *notifier;
     weft_usec sent_us, pause_us, retry_us, retry_pause_us;
     bool complained;
 };
@@ -132,7 +132,7 @@ void weft_notices_add_workers(struct weft_notices *notices, const int32_t *worke
 
 /* ---- Sending --------------------------------------------------------------------------------- */
 
-/* Takes what is pending as the text of a notice; says of how many commits, 0 for nothing. */
+/* Takes all that is pending as the text of a notice; returns of how many commits. */
 static size_t take_text(struct weft_notices *notices, char ret_text[WEFT_BELL_TEXT_MAX])
 {
     pthread_mutex_lock(&notices->lock);
@@ -160,10 +160,10 @@ static bool is_pending(struct weft_notices *notices)
     return pending;
 }
 
-static void lose_bell(struct weft_notices *notices, const struct weft_err *err)
+static void lose_notifier(struct weft_notices *notices, const struct weft_err *err)
 {
-    weft_notifier_close(notices->bell);
-    notices->bell = NULL;
+    weft_notifier_close(notices->notifier);
+    notices->notifier = NULL;
     notices->retry_us = weft_boot_us() + notices->retry_pause_us;
     notices->retry_pause_us *= 2;
     if (notices->retry_pause_us > RETRY_LAST_US)
@@ -174,13 +174,13 @@ static void lose_bell(struct weft_notices *notices, const struct weft_err *err)
     notices->complained = true;
 }
 
-/* True when the bell was rung. */
+/* True when a notice was sent. */
 static bool send_pending(struct weft_notices *notices)
 {
     char text[WEFT_BELL_TEXT_MAX];
     struct weft_err err = {0};
     size_t adds = take_text(notices, text);
-    if (adds == 0 || !notices->bell)
+    if (adds == 0 || !notices->notifier)
         return false;
     notices->pause_us = adds >= BUSY_ADDS ? notices->pause_us * 2 : notices->pause_us / 2;
     if (notices->pause_us > PAUSE_LAST_US)
@@ -188,15 +188,16 @@ static bool send_pending(struct weft_notices *notices)
     if (notices->pause_us < PAUSE_FIRST_US)
         notices->pause_us = PAUSE_FIRST_US;
     notices->sent_us = weft_boot_us();
-    if (weft_notifier_ring(notices->bell, text, &err))
-        lose_bell(notices, &err);
+    if (weft_notifier_ring(notices->notifier, text, &err))
+        lose_notifier(notices, &err);
     return true;
 }
 
-/* ---- Hearing --------------------------------------------------------------------------------- */
+/* ---- Receiving ---------------------------------------------------------------------------------
+ */
 
-/* Tells the watches of the workers that stand at the end of a notice. */
-static void hear_workers(struct weft_notices *notices, const char *text)
+/* Wakes the watches of the workers at the end of a notice. */
+static void receive_workers(struct weft_notices *notices, const char *text)
 {
     int32_t worker[WORKERS_MAX];
     size_t count = 0;
@@ -212,7 +213,7 @@ static void hear_workers(struct weft_notices *notices, const char *text)
 }
 
 /* Wakes waiting claims for the queues of a notice. */
-static void hear(struct weft_notices *notices, const char *text)
+static void receive(struct weft_notices *notices, const char *text)
 {
     struct weft_server *server = notices->server;
     struct weft_woken woken[PENDING_MAX];
@@ -230,53 +231,53 @@ static void hear(struct weft_notices *notices, const char *text)
         long queue = strtol(text, &colon, 10);
         unsigned long number = *colon == ':' ? strtoul(colon + 1, &end, 10) : 0;
         if (queue <= 0 || queue > INT32_MAX || number == 0 || number > UINT32_MAX || *end != ' ')
-            break; /* of a replica that speaks otherwise: the poll will find it */
+            break; /* of another version: the poll finds the work */
         woken[count++] = (struct weft_woken){(int32_t)queue, (uint32_t)number};
         text = end + 1;
     }
-    hear_workers(notices, text);
+    receive_workers(notices, text);
     struct weft_err err = {0};
     if (weft_engine_heard(server->engine, woken, count, &err) == WEFT_OK)
         weft_waits_wake(server->waits, WEFT_WAKE_REMOTE, woken, count);
 }
 
-static void hear_all(struct weft_notices *notices)
+static void receive_all(struct weft_notices *notices)
 {
     struct weft_arena *arena = weft_arena_new();
     struct weft_err err = {0};
     const char *text = "";
-    while (notices->bell && text) {
+    while (notices->notifier && text) {
         weft_arena_reset(arena);
-        if (weft_notifier_next(notices->bell, arena, &text, &err))
-            lose_bell(notices, &err);
+        if (weft_notifier_next(notices->notifier, arena, &text, &err))
+            lose_notifier(notices, &err);
         else if (text)
-            hear(notices, text);
+            receive(notices, text);
     }
     weft_arena_free(arena);
 }
 
-static void open_bell(struct weft_notices *notices)
+static void open_notifier(struct weft_notices *notices)
 {
     const struct weft_server_config *config = &notices->server->config;
     struct weft_err err = {0};
-    if (weft_notifier_open(config->listen_url ? config->listen_url : config->store, &notices->bell,
-                           &err)) {
-        notices->bell = NULL;
-        lose_bell(notices, &err);
+    if (weft_notifier_open(config->listen_url ? config->listen_url : config->store,
+                           &notices->notifier, &err)) {
+        notices->notifier = NULL;
+        lose_notifier(notices, &err);
         return;
     }
     if (notices->complained)
         weft_info("notices between replicas are on again");
     notices->complained = false;
     notices->retry_pause_us = RETRY_FIRST_US;
-    weft_upkeep_expect(notices->server->upkeep, 0); /* what was said meanwhile was missed */
+    weft_upkeep_expect(notices->server->upkeep, 0); /* notices were missed */
 }
 
 /* How long to sleep: until the next notice may be sent, or the next try to connect. */
 static int sleep_ms(struct weft_notices *notices)
 {
     weft_usec at_us = WEFT_NEVER;
-    if (!notices->bell)
+    if (!notices->notifier)
         at_us = notices->retry_us;
     else if (is_pending(notices))
         at_us = notices->sent_us + notices->pause_us;
@@ -292,7 +293,7 @@ static void *run_thread(void *context)
     for (;;) {
         struct pollfd fd[2] = {
             {.fd = notices->poke, .events = POLLIN},
-            {.fd = notices->bell ? weft_notifier_fd(notices->bell) : -1, .events = POLLIN},
+            {.fd = notices->notifier ? weft_notifier_fd(notices->notifier) : -1, .events = POLLIN},
         };
         (void)poll(fd, 2, sleep_ms(notices));
         uint64_t ignored;
@@ -304,19 +305,19 @@ static void *run_thread(void *context)
         if (stopping)
             break;
         if (fd[1].revents)
-            hear_all(notices);
-        bool opened = !notices->bell && weft_boot_us() >= notices->retry_us;
+            receive_all(notices);
+        bool opened = !notices->notifier && weft_boot_us() >= notices->retry_us;
         if (opened)
-            open_bell(notices);
+            open_notifier(notices);
         bool rang = weft_boot_us() >= notices->sent_us + notices->pause_us && send_pending(notices);
-        /* Opening and ringing read what has come meanwhile, and our own notice, which is kept until
-         * it is asked for: the socket does not tell of either again. Heard later, together with the
-         * next one, it would wake somebody for what was taken long ago. */
+        /* Opening and sending also read notices that have come, and our own, into the notifier: the
+         * socket is not readable for them any more. Read together with the next notice, they would
+         * wake claims for work that was taken long ago. */
         if (opened || rang)
-            hear_all(notices);
+            receive_all(notices);
     }
     (void)send_pending(notices);
-    weft_notifier_close(notices->bell);
+    weft_notifier_close(notices->notifier);
     return NULL;
 }
 
