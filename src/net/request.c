@@ -209,8 +209,7 @@ void weft_reply_items(struct weft_request *request, struct weft_json_writer *ret
 {
     weft_reply_json(request, 200, ret_out);
     weft_json_begin_object(ret_out);
-    weft_json_key(ret_out, "items");
-    weft_json_begin_array(ret_out);
+    weft_json_add_array(ret_out, "items");
 }
 
 void weft_reply_wire(struct weft_request *request, int status, const struct weft_wire_type *type,

@@ -4,12 +4,14 @@
 
 #include "net/api/api.h"
 
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/limits.h"
 #include "base/str.h"
 #include "core/cursor.h"
 #include "net/api/api_counts.h"
 #include "net/api/openapi.h"
+#include "net/group/claims.h"
 #include "wire/wire.h"
 
 #include <pthread.h>
@@ -84,6 +86,18 @@ enum weft_rc weft_api_paging(const struct weft_request *request, struct weft_pag
     return rc;
 }
 
+enum weft_rc weft_api_wait_until(const struct weft_request *request, weft_usec *ret_until_us,
+                                 struct weft_err *err)
+{
+    static const struct weft_request_number number = {.name = "wait_ms",
+                                                      .max = WEFT_LONG_POLL_MAX_MS};
+    int64_t wait_ms = 0;
+    enum weft_rc rc = weft_request_query_i64(request, &number, &wait_ms, err);
+    if (!rc)
+        *ret_until_us = wait_ms > 0 ? weft_boot_us() + wait_ms * WEFT_MS : 0;
+    return rc;
+}
+
 void weft_api_reply_page(struct weft_request *request, const struct weft_api_page *page)
 {
     struct weft_json_writer out;
@@ -91,8 +105,7 @@ void weft_api_reply_page(struct weft_request *request, const struct weft_api_pag
     for (size_t i = 0; i < page->count; i++)
         weft_wire_write(page->type, (const char *)page->item + i * page->stride, &out);
     weft_json_end_array(&out);
-    weft_json_key(&out, "next");
-    weft_json_put_text(&out, page->next);
+    weft_json_add_text(&out, "next", page->next);
     if (page->looked_to_us) {
         weft_json_key(&out, "looked_to");
         weft_wire_put_moment(&out, page->looked_to_us);

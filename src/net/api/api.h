@@ -26,7 +26,6 @@ const struct weft_buf *weft_api_document(struct weft_api *api);
 
 enum {
     WEFT_PAGE_DEFAULT = 50, /* items of a list where no limit is given */
-    WEFT_WAIT_MAX = 60000,  /* of wait_ms */
 };
 
 /* limit and after of a list; after is NULL or not empty. */
@@ -36,6 +35,10 @@ struct weft_paging {
 };
 WEFT_MUST_CHECK enum weft_rc weft_api_paging(const struct weft_request *request,
                                              struct weft_paging *ret_paging, struct weft_err *err);
+
+/* Until when (boot time) the wait_ms of the query lasts; 0: do not wait. */
+WEFT_MUST_CHECK enum weft_rc weft_api_wait_until(const struct weft_request *request,
+                                                 weft_usec *ret_until_us, struct weft_err *err);
 
 /* {"items":[...],"next":...} */
 struct weft_api_page {

@@ -29,19 +29,12 @@ static struct weft_steer *begin_one(struct weft_request *request)
     return steer;
 }
 
-/* The body by its type, NULL: none is taken. Only where it is optional may it be missing. */
 static enum weft_rc read_one(struct weft_request *request, const struct weft_wire_type *type,
                              bool optional, struct weft_err *err)
 {
     struct weft_steer *steer = begin_one(request);
-    enum weft_rc rc = WEFT_OK;
-    if (!type)
-        rc = weft_api_read_nothing(request, err);
-    else
-        rc = weft_request_read(request, optional, type, steer, err);
-    if (!rc)
-        rc = weft_request_id(request, &steer->id, err);
-    return rc;
+    enum weft_rc rc = weft_request_read(request, optional, type, steer, err);
+    return rc ? rc : weft_request_id(request, &steer->id, err);
 }
 
 enum weft_rc weft_cancel_read(struct weft_request *request, struct weft_err *err)
@@ -289,13 +282,11 @@ static enum weft_rc run_filter(struct weft_request *request, const struct many *
     enum weft_rc rc = weft_engine_steer_all(request->server->engine, &args, &sweep, err);
     if (rc)
         return rc;
-    struct weft_json_writer out;
-    weft_reply_json(request, 200, &out);
     const struct weft_wire_sweep answer = {.matched = sweep.matched,
                                            .changed = sweep.changed,
                                            .more = sweep.more,
                                            .next = sweep.more ? sweep.next : NULL};
-    weft_wire_write(&weft_wire_sweep, &answer, &out);
+    weft_reply_wire(request, 200, &weft_wire_sweep, &answer);
     return WEFT_OK;
 }
 
@@ -315,15 +306,12 @@ static void write_ids(struct weft_request *request, const struct many *many,
             failed = &answer++->err;
         }
         weft_json_begin_object(&out);
-        weft_json_key(&out, "id");
-        weft_json_put_text(&out, many->text[i]);
+        weft_json_add_text(&out, "id", many->text[i]);
         if (failed->rc) {
             weft_api_put_error(failed, WEFT_FENCE_NONE, &out);
         } else {
-            weft_json_key(&out, "state");
-            weft_json_put_text(&out, weft_state_name(state));
-            weft_json_key(&out, "changed");
-            weft_json_put_bool(&out, changed);
+            weft_json_add_text(&out, "state", weft_state_name(state));
+            weft_json_add_bool(&out, "changed", changed);
         }
         weft_json_end_object(&out);
     }

@@ -115,12 +115,10 @@ static void write_json(const struct counted *counted, const struct weft_counts_o
     struct weft_json_writer out;
     weft_json_writer_init(&out, text);
     weft_json_begin_object(&out);
-    weft_json_key(&out, "age_ms");
-    weft_json_put_i64(&out, (weft_boot_us() - counted->computed_us) / WEFT_MS);
+    weft_json_add_i64(&out, "age_ms", (weft_boot_us() - counted->computed_us) / WEFT_MS);
     weft_json_key(&out, "as_of");
     weft_wire_put_moment(&out, counted->all.as_of_us);
-    weft_json_key(&out, "items");
-    weft_json_begin_array(&out);
+    weft_json_add_array(&out, "items");
     for (size_t i = 0; i < count; i++)
         if (!of->lane || strcmp(item[i].lane.lane, of->lane) == 0)
             weft_wire_write(&weft_wire_lane_count, &item[i].lane, &out);

@@ -30,31 +30,22 @@ static enum weft_rc describe(struct weft_request *request, const struct weft_id 
     return rc;
 }
 
-static void reply(struct weft_request *request, const struct weft_execution *execution)
-{
-    weft_reply_wire(request, 200, &weft_wire_execution, execution);
-}
-
 static enum weft_rc reply_now(struct weft_request *request, const struct weft_id *id,
                               struct weft_err *err)
 {
     struct weft_execution execution;
     enum weft_rc rc = describe(request, id, request->arena, &execution, err);
     if (!rc)
-        reply(request, &execution);
+        weft_reply_wire(request, 200, &weft_wire_execution, &execution);
     return rc;
 }
 
 enum weft_rc weft_execution_read(struct weft_request *request, struct weft_err *err)
 {
-    static const struct weft_request_number number = {.name = "wait_ms", .max = WEFT_WAIT_MAX};
     struct wanted *wanted = weft_new(request->arena, struct wanted);
-    int64_t wait_ms = 0;
     enum weft_rc rc = weft_request_id(request, &wanted->id, err);
     if (!rc)
-        rc = weft_request_query_i64(request, &number, &wait_ms, err);
-    if (wait_ms > 0)
-        wanted->until_us = weft_boot_us() + wait_ms * WEFT_MS;
+        rc = weft_api_wait_until(request, &wanted->until_us, err);
     request->state = wanted;
     return rc;
 }
@@ -71,7 +62,7 @@ enum weft_rc weft_execution_run(struct weft_request *request, struct weft_err *e
     bool waits = !rc && weft_state_living(execution.state) &&
                  weft_wait_for_end(request, &wanted->id, wanted->until_us, WEFT_WAIT_NOTIFIED);
     if (!rc && !waits)
-        reply(request, &execution);
+        weft_reply_wire(request, 200, &weft_wire_execution, &execution);
     weft_arena_free(arena);
     return rc;
 }

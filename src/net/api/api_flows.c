@@ -153,16 +153,6 @@ struct wanted {
     weft_usec until_us; /* boot time; 0: do not wait */
 };
 
-static enum weft_rc read_wait(struct weft_request *request, weft_usec *ret_until_us,
-                              struct weft_err *err)
-{
-    static const struct weft_request_number number = {.name = "wait_ms", .max = WEFT_WAIT_MAX};
-    int64_t wait_ms = 0;
-    enum weft_rc rc = weft_request_query_i64(request, &number, &wait_ms, err);
-    *ret_until_us = wait_ms > 0 ? weft_boot_us() + wait_ms * WEFT_MS : 0;
-    return rc;
-}
-
 enum weft_rc weft_flow_read(struct weft_request *request, struct weft_err *err)
 {
     struct wanted *wanted = weft_new(request->arena, struct wanted);
@@ -170,7 +160,7 @@ enum weft_rc weft_flow_read(struct weft_request *request, struct weft_err *err)
         (struct weft_flow_asking){.ns = request->ns, .limit = WEFT_PAGE_MAX, .counts = true};
     request->state = wanted;
     enum weft_rc rc = weft_request_id(request, &wanted->asking.flow, err);
-    return rc ? rc : read_wait(request, &wanted->until_us, err);
+    return rc ? rc : weft_api_wait_until(request, &wanted->until_us, err);
 }
 
 /* The state of the flow alone: a request that waits looks many times. */
@@ -297,7 +287,7 @@ enum weft_rc weft_flow_cancel_read(struct weft_request *request, struct weft_err
     if (!rc)
         rc = weft_request_id(request, &cancel->args.flow, err);
     if (!rc)
-        rc = read_wait(request, &cancel->until_us, err);
+        rc = weft_api_wait_until(request, &cancel->until_us, err);
     cancel->args.ns = request->ns;
     if (cancel->args.how == WEFT_FLOW_CANCEL_NONE)
         cancel->args.how = WEFT_FLOW_CANCEL_ALL;

@@ -32,8 +32,7 @@ static void reply_status(struct weft_request *request, int status, const char *w
     struct weft_json_writer out;
     weft_reply_json(request, status, &out);
     weft_json_begin_object(&out);
-    weft_json_key(&out, "status");
-    weft_json_put_text(&out, word);
+    weft_json_add_text(&out, "status", word);
     if (why)
         weft_api_put_error(why, WEFT_FENCE_NONE, &out);
     weft_json_end_object(&out);
@@ -57,8 +56,7 @@ static void reply_ready(struct weft_request *request)
     const char *names = weft_supervisor_uncovered(request->server, request->arena);
     weft_reply_json(request, 200, &out);
     weft_json_begin_object(&out);
-    weft_json_key(&out, "status");
-    weft_json_put_text(&out, "ok");
+    weft_json_add_text(&out, "status", "ok");
     if (names) {
         weft_json_key(&out, "warning");
         weft_json_put_text(

@@ -43,11 +43,6 @@ enum weft_rc weft_lanes_run(struct weft_request *request, struct weft_err *err)
     return weft_api_reply_list(request, "lanes", &list, err);
 }
 
-static void reply(struct weft_request *request, const struct weft_lane *lane)
-{
-    weft_reply_wire(request, 200, &weft_wire_lane, lane);
-}
-
 enum weft_rc weft_lane_read(struct weft_request *request, struct weft_err *err)
 {
     return weft_name_check(weft_request_path(request, "lane"), "lane", err);
@@ -60,7 +55,7 @@ enum weft_rc weft_lane_run(struct weft_request *request, struct weft_err *err)
         weft_engine_lane(request->server->engine, request->ns, weft_request_path(request, "lane"),
                          request->arena, &lane, err);
     if (!rc)
-        reply(request, &lane);
+        weft_reply_wire(request, 200, &weft_wire_lane, &lane);
     return rc;
 }
 
@@ -71,7 +66,7 @@ enum weft_rc weft_lane_remove_run(struct weft_request *request, struct weft_err 
         weft_engine_lane_remove(request->server->engine, request->ns,
                                 weft_request_path(request, "lane"), request->arena, &lane, err);
     if (!rc)
-        reply(request, &lane);
+        weft_reply_wire(request, 200, &weft_wire_lane, &lane);
     return rc;
 }
 
@@ -98,6 +93,6 @@ enum weft_rc weft_lane_put_run(struct weft_request *request, struct weft_err *er
     enum weft_rc rc =
         weft_engine_lane_put(request->server->engine, request->ns, request->state, err);
     if (!rc)
-        reply(request, request->state);
+        weft_reply_wire(request, 200, &weft_wire_lane, request->state);
     return rc;
 }

@@ -87,8 +87,7 @@ static void put_item(struct page *page, const struct weft_wire_type *type, const
 static void end_page(struct page *page)
 {
     weft_json_end_array(&page->out);
-    weft_json_key(&page->out, "next");
-    weft_json_put_text(&page->out, page->more ? page->last : NULL);
+    weft_json_add_text(&page->out, "next", page->more ? page->last : NULL);
     weft_json_end_object(&page->out);
 }
 

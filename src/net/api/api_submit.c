@@ -49,8 +49,7 @@ static void write_item(const struct weft_items *items, size_t i, struct weft_jso
     weft_json_begin_object(out);
     weft_api_put_error(failed, WEFT_FENCE_NONE, out);
     if (items->line) {
-        weft_json_key(out, "line");
-        weft_json_put_i64(out, items->line[i]);
+        weft_json_add_i64(out, "line", items->line[i]);
     }
     weft_json_end_object(out);
 }

@@ -55,8 +55,7 @@ enum weft_rc weft_goodbye_run(struct weft_request *request, struct weft_err *err
     struct weft_json_writer out;
     weft_reply_json(request, 200, &out);
     weft_json_begin_object(&out);
-    weft_json_key(&out, "released");
-    weft_json_put_i64(&out, (int64_t)released);
+    weft_json_add_i64(&out, "released", (int64_t)released);
     weft_json_end_object(&out);
     return WEFT_OK;
 }

@@ -12,9 +12,6 @@ void weft_openapi_write(const struct weft_route_table *routes, struct weft_buf *
 
 /* ---- For openapi_parts.c --------------------------------------------------------------------- */
 
-void weft_openapi_pair(struct weft_json_writer *out, const char *key, const char *text);
-/* The value is JSON text as it is. */
-void weft_openapi_raw(struct weft_json_writer *out, const char *key, const char *json);
 /* {"$ref":"#/components/FOLDER/NAME"} as the next value. */
 void weft_openapi_ref(struct weft_json_writer *out, const char *folder, const char *name);
 

@@ -108,20 +108,13 @@ static const char *write_settings(const struct weft_server *server,
     struct weft_json_writer out;
     weft_json_writer_init(&out, buf);
     weft_json_begin_object(&out);
-    weft_json_key(&out, "listen");
-    weft_json_put_text(&out, server->listener.address);
-    weft_json_key(&out, "threads");
-    weft_json_put_i64(&out, config->threads);
-    weft_json_key(&out, "connections");
-    weft_json_put_i64(&out, config->connections);
-    weft_json_key(&out, "queue_max");
-    weft_json_put_i64(&out, config->queue_max);
-    weft_json_key(&out, "tokens");
-    weft_json_put_bool(&out, config->tokens || !server->listener.loopback);
-    weft_json_key(&out, "tls");
-    weft_json_put_bool(&out, config->tls_cert != NULL);
-    weft_json_key(&out, "scanners");
-    weft_json_begin_array(&out);
+    weft_json_add_text(&out, "listen", server->listener.address);
+    weft_json_add_i64(&out, "threads", config->threads);
+    weft_json_add_i64(&out, "connections", config->connections);
+    weft_json_add_i64(&out, "queue_max", config->queue_max);
+    weft_json_add_bool(&out, "tokens", config->tokens || !server->listener.loopback);
+    weft_json_add_bool(&out, "tls", config->tls_cert != NULL);
+    weft_json_add_array(&out, "scanners");
     for (size_t i = 0; i < WEFT_SCANNER_COUNT; i++)
         if (status[i].enabled)
             weft_json_put_text(&out, status[i].name);
