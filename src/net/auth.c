@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Who may do what. The tokens of the store are kept in memory, so that a request costs no query;
+ * The tokens of the store are kept in memory, so that a request costs no query;
  * the slow poll notices within a second that one was added, rotated or revoked and has them read
  * again. A request that changes tokens has them read again before it is answered.
  *
@@ -13,8 +13,8 @@
  *
  * Without tokens (on loopback only) a page in a browser of this machine could still reach the
  * server, so a request without a token must come from a program, from a page of the server's own
- * origin or from one that is listed (host.c). What needs no scope (/healthz) says nothing that a
- * page must not know, and is answered to every page.
+ * origin or from one that is listed (host.c). Routes without a scope (/healthz) show nothing
+ * private, and are answered to every page.
  */
 
 #include "net/auth.h"
@@ -184,7 +184,7 @@ static size_t find_token(const struct weft_auth *auth, const char *text)
     return SIZE_MAX;
 }
 
-/* Under the lock. Why a secret whose time is over is refused. */
+/* Under the lock: why an expired secret is refused. */
 static enum weft_rc refuse_expired(const struct weft_auth *auth, size_t at, struct weft_err *err)
 {
     for (size_t i = at + 1; i < auth->tokens.count; i++)

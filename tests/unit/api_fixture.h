@@ -113,11 +113,13 @@ void weft_groups_do(struct weft_groups *groups, void (*fn)(struct weft_server *,
     fn(&fixture->server, context);
 }
 
-void weft_server_drain(struct weft_server *server, const struct weft_id *flow)
+void weft_flow_work_add(void *context, const struct weft_id *flow, size_t count)
 {
     struct weft_flow_drain drain = {.flow = *flow, .more = true};
     struct weft_err err;
-    while (drain.more && !weft_engine_flow_drain(server->engine, &drain, &err))
+    (void)context;
+    assert(count == 1);
+    while (drain.more && !weft_engine_flow_drain(fixture->server.engine, &drain, &err))
         ;
 }
 

@@ -365,7 +365,7 @@ enum weft_rc weft_flow_cancel_run(struct weft_request *request, struct weft_err 
         weft_wait_for_end(request, &cancel->args.flow, cancel->until_us, WEFT_WAIT_POLLS))
         return WEFT_OK;
     if (!cancel->drained)
-        weft_server_drain(request->server, &cancel->args.flow);
+        weft_flow_work_add(request->server->drains, &cancel->args.flow, 1);
     if (done)
         weft_wait_ended(request->server, &cancel->args.flow, 1);
     weft_reply_wire(request, done ? 200 : 202, &weft_wire_flow_cancelled, &cancel->answer);

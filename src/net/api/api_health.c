@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Outside /v1: is the process alive, can it work, what has it counted, what does it speak. */
+/* Health, readiness, metrics and the OpenAPI document. */
 
 #include "net/api/api_health.h"
 
@@ -47,8 +47,8 @@ enum weft_rc weft_health_read(struct weft_request *request, struct weft_err *err
 }
 
 /*
- * Work that nobody scans for is still taken and given, so the server is ready: a balancer that took
- * it away would make things worse.
+ * A server is ready although a scanner runs nowhere: submissions and claims still work, and a
+ * balancer that took it away would make things worse.
  */
 static void reply_ready(struct weft_request *request)
 {
@@ -74,8 +74,8 @@ static void reply_not_ready(struct weft_request *request, const struct weft_err 
 
 /*
  * True when the store answers, as far as this process knows: it carried something out a moment ago,
- * the poll of once a second at least, and broke no connection off since. Balancers ask often, and
- * they ask when all engine threads are busy: so nothing is asked of the store.
+ * the poll of once a second at least, and broke no connection off since. Balancers ask often, also
+ * when all engine threads are busy, so no query is made.
  */
 static bool store_answers(struct weft_server *server)
 {

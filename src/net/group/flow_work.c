@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * What this server does for flows beside the requests: cascades, after members have ended, and
- * drains, the cancelling of members that a request did not wait for. A request adds the flow here
- * after its commit and goes on. For each of the two, one task at a time works on all flows that
- * were added since the last one: so flows that move at the same time share transactions, and many
- * large flows take one thread, not all. Each flow gets a bounded piece of work (two hops, a chunk
- * of members) and is added again if there is more; other flows join in between, and other tasks
- * take their turns. What fails is left to the scanners: dependency and cancel_backlog.
+ * Cascades follow the end of members; drains cancel members that a request did not wait for. A
+ * request adds the flow here after its commit and goes on. For each of the two, one task at a time
+ * works on all flows that were added since the last one: so flows that move at the same time share
+ * transactions, and many large flows take one thread, not all. Each flow gets a bounded piece of
+ * work (two hops, a chunk of members) and is added again if there is more; other flows join in
+ * between, and other tasks take their turns. What fails is left to the scanners: dependency and
+ * cancel_backlog.
  */
 
 #include "net/group/flow_work.h"
@@ -71,8 +71,8 @@ static int by_id(const void *left, const void *right)
 }
 
 /*
- * Takes the flows that were added: the caller frees them. After a stop these are none, also for an
- * task that was waiting for a thread when the stop came.
+ * Takes the flows that were added: the caller frees them. After a stop there are none, also for a
+ * task that was queued before it.
  */
 static struct weft_id *take(struct weft_flow_work *work, size_t *ret_count)
 {
@@ -103,7 +103,7 @@ static void note(struct weft_flow_work *work, enum weft_rc rc, const struct weft
 }
 
 /* Flows that are added meanwhile are for the next task, behind the requests that wait by then. */
-static void run_errand(struct weft_server *server, void *context)
+static void run_task(struct weft_server *server, void *context)
 {
     struct weft_flow_work *work = context;
     struct weft_err err = {0};
@@ -117,7 +117,7 @@ static void run_errand(struct weft_server *server, void *context)
     bool again = work->running;
     pthread_mutex_unlock(&work->lock);
     if (again)
-        weft_groups_do(server->groups, run_errand, work);
+        weft_groups_do(server->groups, run_task, work);
 }
 
 void weft_flow_work_add(void *context, const struct weft_id *flow, size_t count)
@@ -138,7 +138,7 @@ void weft_flow_work_add(void *context, const struct weft_id *flow, size_t count)
     work->running |= first;
     pthread_mutex_unlock(&work->lock);
     if (first)
-        weft_groups_do(work->server->groups, run_errand, work);
+        weft_groups_do(work->server->groups, run_task, work);
 }
 
 /* ---- The two --------------------------------------------------------------------------------- */
@@ -161,9 +161,4 @@ enum weft_rc weft_flow_work_drain(struct weft_server *server, const struct weft_
             weft_flow_work_add(server->drains, &flow[i], 1);
     }
     return rc;
-}
-
-void weft_server_drain(struct weft_server *server, const struct weft_id *flow)
-{
-    weft_flow_work_add(server->drains, flow, 1);
 }

@@ -25,7 +25,5 @@ void weft_flow_work_stop(struct weft_flow_work *work);
 void weft_flow_work_free(struct weft_flow_work *work); /* the engine threads are gone; or NULL */
 /* context is the weft_flow_work: see weft_engine_on_flows(). */
 void weft_flow_work_add(void *context, const struct weft_id *flow, size_t count);
-/* Cancels the members of a cancelled flow on an engine thread, a chunk at a time. */
-void weft_server_drain(struct weft_server *server, const struct weft_id *flow);
 
 #endif

@@ -38,9 +38,6 @@ enum {
     READ_INLINE = 32 << 10, /* so is this, unless the turn has read enough: see reads_here() */
     READ_TURN = 128 << 10,
     DISCARD_MAX = 1 << 20, /* a refused request may send so much before it is cut off */
-    STREAM_BLOCK = 32 << 10,
-    SHARES = 256,
-    SMALL_ANSWER = 16 << 10, /* is sent whatever the others hold */
 };
 
 static struct weft_peer *peer_of(struct MHD_Connection *connection)
@@ -57,7 +54,7 @@ int weft_loop_fd(const struct weft_request *request)
 
 bool weft_loop_gone(const struct weft_request *request)
 {
-    /* One that was closed for reading on this side looks as if its client had closed it. */
+    /* A retired connection, closed for reading here, looks as if its client had closed it. */
     bool retired = atomic_load(&request->link->peer->retired);
     struct pollfd fd = {.fd = weft_loop_fd(request), .events = retired ? 0 : POLLRDHUP};
     return poll(&fd, 1, 0) > 0;
@@ -137,9 +134,8 @@ static bool begin(struct weft_link *link, const char *method)
 
 /* ---- The body -------------------------------------------------------------------------------- */
 
-static void refuse_body(struct weft_link *link, enum weft_rc rc, struct weft_err *err)
+static void refuse_body(struct weft_link *link, const struct weft_err *err)
 {
-    (void)rc;
     weft_reply_error(&link->request, err);
     link->discard = true;
     link->close = true;
@@ -147,7 +143,7 @@ static void refuse_body(struct weft_link *link, enum weft_rc rc, struct weft_err
     weft_buf_done(&link->request.body);
 }
 
-/* False: this goes on for too long after it was refused. */
+/* False: the client sends too much after the body was refused. */
 static bool take_piece(struct weft_link *link, const char *data, size_t size)
 {
     struct weft_request *request = &link->request;
@@ -157,17 +153,15 @@ static bool take_piece(struct weft_link *link, const char *data, size_t size)
         return link->discarded <= DISCARD_MAX;
     }
     if (request->route->body_max == 0) {
-        refuse_body(link, weft_fail(&err, WEFT_INVALID_VALUE, "no body is taken here"), &err);
-        return true;
-    }
-    if (size > request->route->body_max - request->body.size) {
-        refuse_body(link, too_large(link, &err), &err);
-        return true;
-    }
-    if (!weft_body_take_room(request, request->body.size, size)) {
-        enum weft_rc rc = weft_fail(&err, WEFT_BUSY, "no room for the body of the request");
+        (void)weft_fail(&err, WEFT_INVALID_VALUE, "no body is taken here");
+    } else if (size > request->route->body_max - request->body.size) {
+        (void)too_large(link, &err);
+    } else if (!weft_body_take_room(request, request->body.size, size)) {
+        (void)weft_fail(&err, WEFT_BUSY, "no room for the body of the request");
         err.hint = "too many large requests at once: try again later";
-        refuse_body(link, rc, &err);
+    }
+    if (err.rc) {
+        refuse_body(link, &err);
         return true;
     }
     weft_buf_add(&request->body, data, size);

@@ -15,19 +15,18 @@
 
 enum { PARTITION_LAST = 255 };
 
-void weft_scanner_defaults(struct weft_scanner_setting ret_setting[WEFT_SCANNER_COUNT])
-{
-    for (size_t i = 0; i < WEFT_SCANNER_COUNT; i++) {
-        const struct weft_scanner_info *info = weft_scanner_info((enum weft_scanner)i);
-        ret_setting[i] = (struct weft_scanner_setting){.interval_us = info->interval_us,
-                                                       .batch = info->batch,
-                                                       .partition_last = PARTITION_LAST};
-    }
-}
-
 static const struct weft_scanner_info *info_of(size_t scanner)
 {
     return weft_scanner_info((enum weft_scanner)scanner);
+}
+
+void weft_scanner_defaults(struct weft_scanner_setting ret_setting[WEFT_SCANNER_COUNT])
+{
+    for (size_t i = 0; i < WEFT_SCANNER_COUNT; i++) {
+        ret_setting[i] = (struct weft_scanner_setting){.interval_us = info_of(i)->interval_us,
+                                                       .batch = info_of(i)->batch,
+                                                       .partition_last = PARTITION_LAST};
+    }
 }
 
 /* A due time of the store in boot time. */
@@ -107,7 +106,7 @@ void weft_schedule_set_due(struct weft_scanner_schedule *schedule,
     for (size_t i = 0; i < WEFT_SCANNER_COUNT; i++)
         if (info_of(i)->timed && due_us[i] != WEFT_UNTOLD) {
             schedule->totals[i].due_us = due_us[i];
-            /* A pass would have found nothing: an idle scanner is as well as a busy one. */
+            /* A pass would have found nothing, so this counts as one. */
             if (weft_pace_looked(&schedule->pace[i], boot_of(due_us[i], now), period_us,
                                  now->boot_us))
                 schedule->totals[i].success_us = now->store_us;
@@ -117,7 +116,7 @@ void weft_schedule_set_due(struct weft_scanner_schedule *schedule,
 void weft_schedule_wake(struct weft_scanner_schedule *schedule, enum weft_scanner scanner,
                         const struct weft_now *now)
 {
-    schedule->heard_us[scanner] = now->boot_us;
+    schedule->notified_us[scanner] = now->boot_us;
     weft_pace_expect(&schedule->pace[scanner], now->boot_us);
 }
 
@@ -128,18 +127,17 @@ void weft_schedule_wake(struct weft_scanner_schedule *schedule, enum weft_scanne
 static void linger(struct weft_scanner_schedule *schedule, enum weft_scanner scanner, bool handled,
                    const struct weft_now *now)
 {
-    weft_usec age_us = now->boot_us - schedule->heard_us[scanner];
-    if (schedule->heard_us[scanner] == 0 || age_us > WEFT_SCHEDULE_LINGER_US)
+    weft_usec age_us = now->boot_us - schedule->notified_us[scanner];
+    if (schedule->notified_us[scanner] == 0 || age_us > WEFT_SCHEDULE_LINGER_US)
         return;
     if (handled) {
-        schedule->heard_us[scanner] = now->boot_us;
+        schedule->notified_us[scanner] = now->boot_us;
         age_us = 0;
     }
     weft_usec wait_us = age_us > LINGER_FIRST_US ? age_us : LINGER_FIRST_US;
     weft_pace_expect(&schedule->pace[scanner], now->boot_us + wait_us);
 }
 
-/* Which ones find no room now. */
 static void bar(const struct weft_scanner_schedule *schedule, bool ret_barred[WEFT_SCANNER_COUNT])
 {
     unsigned heavy_room = schedule->room > 1 ? schedule->room - 1 : 1;
@@ -209,7 +207,7 @@ static void note_success(struct weft_scanner_totals *totals, const struct weft_p
             if (strcmp(info->counter[c], report->counter[i].name) == 0)
                 totals->count[c] += report->counter[i].value;
     totals->success_us = now->store_us;
-    /* One that has more to do did not look for the next: what was known of the oldest row holds. */
+    /* A pass that left work did not look for the next due row: the known one holds. */
     if (!report->more || report->next_due_us != WEFT_NEVER)
         totals->due_us = report->next_due_us;
     if (totals->error[0])
@@ -292,28 +290,27 @@ struct weft_scanner_status weft_schedule_status(const struct weft_scanner_schedu
     return status;
 }
 
-static const char *join(const char *names, size_t scanner, struct weft_arena *arena)
+static const char *names_of(const struct weft_scanner_schedule *schedule, bool running,
+                            struct weft_arena *arena)
 {
-    const char *name = info_of(scanner)->name;
-    return names ? weft_arena_printf(arena, "%s, %s", names, name) : name;
+    const char *names = NULL;
+    for (size_t i = 0; i < WEFT_SCANNER_COUNT; i++) {
+        const struct weft_pace *pace = &schedule->pace[i];
+        if (pace->running == running && (running || pace->more))
+            names = names ? weft_arena_printf(arena, "%s, %s", names, info_of(i)->name)
+                          : info_of(i)->name;
+    }
+    return names;
 }
 
 const char *weft_schedule_running(const struct weft_scanner_schedule *schedule,
                                   struct weft_arena *arena)
 {
-    const char *names = NULL;
-    for (size_t i = 0; i < WEFT_SCANNER_COUNT; i++)
-        if (schedule->pace[i].running)
-            names = join(names, i, arena);
-    return names;
+    return names_of(schedule, true, arena);
 }
 
 const char *weft_schedule_unfinished(const struct weft_scanner_schedule *schedule,
                                      struct weft_arena *arena)
 {
-    const char *names = NULL;
-    for (size_t i = 0; i < WEFT_SCANNER_COUNT; i++)
-        if (schedule->pace[i].more && !schedule->pace[i].running)
-            names = join(names, i, arena);
-    return names;
+    return names_of(schedule, false, arena);
 }

@@ -36,8 +36,8 @@ struct weft_scanner_schedule {
     struct weft_scanner_setting setting[WEFT_SCANNER_COUNT];
     struct weft_pace pace[WEFT_SCANNER_COUNT]; /* boot time */
     struct weft_scanner_totals totals[WEFT_SCANNER_COUNT];
-    unsigned room, running, heavy;          /* passes: at most, now, of those without due times */
-    weft_usec heard_us[WEFT_SCANNER_COUNT]; /* boot time of the last notice for it; 0: none */
+    unsigned room, running, heavy; /* passes: at most, now, of those without due times */
+    weft_usec notified_us[WEFT_SCANNER_COUNT]; /* boot time of the last notice for it; 0: none */
 };
 
 void weft_schedule_init(struct weft_scanner_schedule *schedule,
