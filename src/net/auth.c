@@ -22,7 +22,6 @@
 #include "base/err.h"
 #include "base/str.h"
 #include "engine/ops.h"
-#include "net/http/host.h"
 #include "net/request.h"
 #include "net/server.h"
 

@@ -11,7 +11,6 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "engine/ops.h"
-#include "net/route.h"
 
 #include <assert.h>
 #include <inttypes.h>

@@ -152,7 +152,7 @@ enum weft_rc weft_supervisor_run(struct weft_server *server, enum weft_scanner s
     return weft_engine_pass(server->engine, scanner, NULL, ret_report, err);
 }
 
-const char *weft_supervisor_uncovered(struct weft_server *server, struct weft_arena *arena)
+const char *weft_presence_uncovered(struct weft_server *server, struct weft_arena *arena)
 {
     (void)server;
     (void)arena;

@@ -111,14 +111,14 @@ static void test_two(const char *store)
     ok(is_close(expiry_of(second), expiry_of(first)),
        "until it hears of the first: the grace is the service's");
     is_int((int64_t)count_rows(first, arena, &rows), 2, "both are on the list");
-    ok(!weft_supervisor_uncovered(second, arena), "every scanner is covered");
+    ok(!weft_presence_uncovered(second, arena), "every scanner is covered");
 
     weft_scanner_defaults(off);
     off[EXPIRY].interval_us = 0;
     weft_server_reload(first, &(struct weft_server_config){.scanners = off});
     weft_server_reload(second, &(struct weft_server_config){.scanners = off});
-    SOON(weft_supervisor_uncovered(second, arena) != NULL);
-    is_str(weft_supervisor_uncovered(second, arena), "lease_expiry", "nobody runs this one now");
+    SOON(weft_presence_uncovered(second, arena) != NULL);
+    is_str(weft_presence_uncovered(second, arena), "lease_expiry", "nobody runs this one now");
     ok(weft_server_stop(first), "an orderly stop");
     weft_server_free(first);
     is_int((int64_t)count_rows(second, arena, &rows), 1, "takes it off the list");

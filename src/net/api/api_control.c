@@ -11,7 +11,6 @@
 #include "base/err.h"
 #include "base/limits.h"
 #include "core/state.h"
-#include "engine/ops.h"
 #include "net/api/api.h"
 #include "net/server.h"
 #include "net/wait/wait_ends.h"
@@ -113,7 +112,7 @@ void weft_steer_write(struct weft_request *request)
     weft_json_put_raw(&out, told->json, told->size);
 }
 
-/* One that met a flow that is locked. */
+/* A replay that found its flow locked runs alone. */
 enum weft_rc weft_replay_run(struct weft_request *request, struct weft_err *err)
 {
     struct weft_steer_told *told = weft_new(request->arena, struct weft_steer_told);
@@ -290,7 +289,7 @@ static enum weft_rc run_filter(struct weft_request *request, const struct many *
     return WEFT_OK;
 }
 
-/* Gives each id its answer: its own failure to be read, or the next of those that were asked. */
+/* Gives each id its answer: that it is no id, or the next answer of the engine. */
 static void write_ids(struct weft_request *request, const struct many *many,
                       const struct weft_steered *answer)
 {

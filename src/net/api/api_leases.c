@@ -115,8 +115,8 @@ static void write_items(struct weft_request *request, const struct weft_wire_typ
     weft_json_end_object(&out);
 }
 
-/* Tells those who wait for the end of executions that ended here. */
-static void tell_ended(struct weft_request *request, size_t item_size)
+/* Wakes requests that wait for the end of these executions. */
+static void wake_ended(struct weft_request *request, size_t item_size)
 {
     const struct weft_items *items = &request->items;
     const struct weft_lease_answer *answer = items->answer;
@@ -136,13 +136,13 @@ void weft_renew_write(struct weft_request *request)
 
 void weft_complete_write(struct weft_request *request)
 {
-    tell_ended(request, sizeof(struct weft_complete));
+    wake_ended(request, sizeof(struct weft_complete));
     write_items(request, &weft_wire_finished, sizeof(struct weft_complete));
 }
 
 void weft_fail_write(struct weft_request *request)
 {
-    tell_ended(request, sizeof(struct weft_failure));
+    wake_ended(request, sizeof(struct weft_failure));
     write_items(request, &weft_wire_finished, sizeof(struct weft_failure));
 }
 

@@ -156,7 +156,6 @@ static void write_items(struct list_state *list, const struct weft_read_page *pa
     list->bytes += out->size - before;
 }
 
-/* What follows the items of a page. */
 static void write_end(const struct weft_read_page *page, struct weft_buf *out)
 {
     struct weft_json_writer end;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * POST /v1/leases/watch: the leases of a worker that others ended, as soon as there is one. It is
- * on the list of those who wait before it looks, and looks again only when it is told to; so a
- * watch that waits costs no query.
+ * POST /v1/leases/watch: the leases of a worker that others ended, as soon as there is one. A
+ * watch enters the list of waiting requests before it looks, and looks again only when it is woken,
+ * so a waiting watch costs no query.
  */
 
 #include "net/api/api_watch.h"
@@ -57,8 +57,9 @@ enum weft_rc weft_watch_run(struct weft_request *request, struct weft_err *err)
         return rc;
     bool waits =
         state->until_us > 0 && weft_wait_for_leases(request, state->worker, state->until_us);
-    /* Its time is up or the server stops: what came in this moment is found by its next watch. A
-     * client that hung up is told nothing, so that its next watch is. */
+    /* When its time is up or the server stops it does not look: the next watch finds what came
+     * meanwhile. Nor when the client hung up: an ended lease is reported once, to the next watch.
+     */
     bool looks = (waits || !again) && !(again && weft_loop_gone(request));
     if (looks)
         rc = weft_engine_watch(engine, &state->watch, request->arena, &watched, err);

@@ -5,10 +5,8 @@
 #include "net/api/openapi_parts.h"
 
 #include "base/err.h"
-#include "base/json.h"
 #include "core/token.h"
 #include "net/api/openapi.h"
-#include "net/route.h"
 #include "wire/wire.h"
 
 #include <stdio.h>

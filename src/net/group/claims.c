@@ -20,7 +20,6 @@
 #include "base/err.h"
 #include "base/limits.h"
 #include "base/log.h"
-#include "engine/ops.h"
 #include "net/auth.h"
 #include "net/group/group.h"
 #include "net/http/answers.h"

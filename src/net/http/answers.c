@@ -2,7 +2,6 @@
 
 #include "net/http/answers.h"
 
-#include "base/err.h"
 #include "base/limits.h"
 #include "base/str.h"
 

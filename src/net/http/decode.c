@@ -5,7 +5,6 @@
 #include "net/http/decode.h"
 
 #include "base/arena.h"
-#include "base/buf.h"
 #include "base/err.h"
 
 #include <assert.h>

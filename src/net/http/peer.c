@@ -214,9 +214,9 @@ static bool has_too_many(const struct weft_peers *peers)
 }
 
 /*
- * The one to close, or NULL: of those that have rested long enough, if there are any. Of a
- * namespace with many connections from many addresses, or an address with many for many namespaces:
- * the sum tells both, and behind a proxy the address makes no difference.
+ * The resting connection to close, or NULL; if some have rested for RESTED_US, one of these. The
+ * sum of the connections of namespace and address finds a namespace that uses many addresses as
+ * well as an address that uses many namespaces; behind a proxy the address makes no difference.
  */
 static struct weft_peer *find_resting(const struct weft_peers *peers, weft_usec now_us)
 {

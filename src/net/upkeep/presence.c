@@ -28,7 +28,6 @@
 #include "base/id.h"
 #include "base/json.h"
 #include "base/log.h"
-#include "engine/ops.h"
 #include "net/http/loop.h"
 #include "net/server.h"
 #include "net/upkeep/supervisor.h"
@@ -236,7 +235,7 @@ void weft_presence_sign(const struct weft_presence *presence, struct weft_scanne
     status->host = presence->host;
 }
 
-const char *weft_supervisor_uncovered(struct weft_server *server, struct weft_arena *arena)
+const char *weft_presence_uncovered(struct weft_server *server, struct weft_arena *arena)
 {
     struct weft_presence *presence = server->presence;
     pthread_mutex_lock(&presence->lock);

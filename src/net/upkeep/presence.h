@@ -24,6 +24,6 @@ void weft_presence_sign(const struct weft_presence *presence, struct weft_scanne
 weft_usec weft_presence_grace(const struct weft_replica_rows *rows, const struct weft_id *self,
                               weft_usec up_since_us);
 /* Scanners that no living replica runs, as "name, name"; NULL: all are covered, as last seen. */
-const char *weft_supervisor_uncovered(struct weft_server *server, struct weft_arena *arena);
+const char *weft_presence_uncovered(struct weft_server *server, struct weft_arena *arena);
 
 #endif

@@ -4,7 +4,6 @@
 
 #include "base/arena.h"
 #include "base/log.h"
-#include "net/server.h"
 
 #include <assert.h>
 #include <stdio.h>

@@ -20,7 +20,6 @@
 #include "base/thread.h"
 #include "net/group/group.h"
 #include "net/metrics.h"
-#include "net/server.h"
 #include "net/upkeep/presence.h"
 #include "net/upkeep/scanner_schedule.h"
 #include "net/upkeep/upkeep.h"

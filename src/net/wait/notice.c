@@ -19,7 +19,6 @@
 #include "base/arena.h"
 #include "base/log.h"
 #include "base/thread.h"
-#include "engine/ops.h"
 #include "net/metrics.h"
 #include "net/server.h"
 #include "net/upkeep/supervisor.h"
