@@ -89,6 +89,14 @@ void weft_json_put_i64(struct weft_json_writer *writer, int64_t number);
 void weft_json_put_double(struct weft_json_writer *writer, double number);
 void weft_json_put_bool(struct weft_json_writer *writer, bool value);
 void weft_json_put_null(struct weft_json_writer *writer);
+/* A key and its value; of an object and an array the beginning. */
+void weft_json_add_text(struct weft_json_writer *writer, const char *key, const char *text);
+void weft_json_add_i64(struct weft_json_writer *writer, const char *key, int64_t number);
+void weft_json_add_bool(struct weft_json_writer *writer, const char *key, bool value);
+void weft_json_add_object(struct weft_json_writer *writer, const char *key);
+void weft_json_add_array(struct weft_json_writer *writer, const char *key);
+/* The value is checked JSON text, which is written as it is. */
+void weft_json_add_raw(struct weft_json_writer *writer, const char *key, const char *json);
 /* One value that is valid JSON already. */
 void weft_json_put_raw(struct weft_json_writer *writer, const char *text, size_t size);
 

@@ -207,3 +207,39 @@ void weft_json_put_raw(struct weft_json_writer *writer, const char *text, size_t
     before_value(writer);
     weft_buf_add(writer->buf, text, size);
 }
+
+void weft_json_add_text(struct weft_json_writer *writer, const char *key, const char *text)
+{
+    weft_json_key(writer, key);
+    weft_json_put_text(writer, text);
+}
+
+void weft_json_add_i64(struct weft_json_writer *writer, const char *key, int64_t number)
+{
+    weft_json_key(writer, key);
+    weft_json_put_i64(writer, number);
+}
+
+void weft_json_add_bool(struct weft_json_writer *writer, const char *key, bool value)
+{
+    weft_json_key(writer, key);
+    weft_json_put_bool(writer, value);
+}
+
+void weft_json_add_object(struct weft_json_writer *writer, const char *key)
+{
+    weft_json_key(writer, key);
+    weft_json_begin_object(writer);
+}
+
+void weft_json_add_array(struct weft_json_writer *writer, const char *key)
+{
+    weft_json_key(writer, key);
+    weft_json_begin_array(writer);
+}
+
+void weft_json_add_raw(struct weft_json_writer *writer, const char *key, const char *json)
+{
+    weft_json_key(writer, key);
+    weft_json_put_raw(writer, json, strlen(json));
+}

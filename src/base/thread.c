@@ -2,8 +2,12 @@
 
 #include "base/thread.h"
 
+#include "base/clock.h"
+#include "base/log.h"
+
 #include <signal.h>
-#include <stddef.h>
+#include <stdlib.h>
+#include <time.h>
 
 int weft_thread_quiet(pthread_t *ret_thread, const char *name, void *(*run)(void *), void *context)
 {
@@ -15,4 +19,30 @@ int weft_thread_quiet(pthread_t *ret_thread, const char *name, void *(*run)(void
     if (!failed)
         (void)pthread_setname_np(*ret_thread, name);
     return failed;
+}
+
+void weft_thread_start(pthread_t *ret_thread, const char *name, void *(*run)(void *), void *context)
+{
+    int failed = weft_thread_quiet(ret_thread, name, run, context);
+    if (failed) {
+        weft_error("cannot start a thread", F_STR("thread", name), F_I64("errno", failed));
+        abort();
+    }
+}
+
+void weft_cond_until(pthread_cond_t *cond, pthread_mutex_t *lock, weft_usec until_us)
+{
+    if (until_us == WEFT_NEVER) {
+        pthread_cond_wait(cond, lock);
+        return;
+    }
+    /* Conditions cannot wait by boot time: the time left is added to the monotonic clock. */
+    weft_usec left_us = until_us - weft_boot_us();
+    if (left_us <= 0)
+        return;
+    struct timespec at;
+    clock_gettime(CLOCK_MONOTONIC, &at);
+    weft_usec at_us = at.tv_sec * WEFT_SECOND + at.tv_nsec / 1000 + left_us;
+    at = (struct timespec){.tv_sec = at_us / WEFT_SECOND, .tv_nsec = at_us % WEFT_SECOND * 1000};
+    (void)pthread_cond_clockwait(cond, lock, CLOCK_MONOTONIC, &at);
 }

@@ -2,6 +2,8 @@
 #ifndef WEFT_BASE_THREAD_H
 #define WEFT_BASE_THREAD_H
 
+#include "base/base.h"
+
 #include <pthread.h>
 
 /*
@@ -9,5 +11,11 @@
  * most 15 characters. Returns 0, or the error of pthread_create().
  */
 int weft_thread_quiet(pthread_t *ret_thread, const char *name, void *(*run)(void *), void *context);
+/* The same for a thread that its program cannot do without: aborts when it cannot be started. */
+void weft_thread_start(pthread_t *ret_thread, const char *name, void *(*run)(void *),
+                       void *context);
+
+/* Waits for a signal, at most until a moment of boot time; WEFT_NEVER: without a limit. */
+void weft_cond_until(pthread_cond_t *cond, pthread_mutex_t *lock, weft_usec until_us);
 
 #endif

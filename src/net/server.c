@@ -2,19 +2,31 @@
 
 /*
  * Putting the parts of the server together and taking them apart again. The order of starting: the
- * socket (cheap to refuse) and the loop, which answers /healthz and turns everything else away; the
- * store, the parts that others call, then `open` is set, so that the first request that is let in
- * finds everything in place; and last what works by itself. Stopping goes the other way round.
+ * socket (cheap to refuse) and the loop, which answers /healthz and refuses everything else; the
+ * store; the parts that requests use; then `open` is set, so that the first request that is let in
+ * finds them all; last the threads that work by themselves. Stopping goes the other way round.
  */
 
-#include "net/api/api.h"
-#include "net/http/link.h"
-#include "net/inside.h"
+#include "net/server.h"
 
 #include "base/err.h"
 #include "base/log.h"
+#include "engine/ops.h"
+#include "net/api/api.h"
+#include "net/auth.h"
+#include "net/group/flow_work.h"
+#include "net/group/group.h"
+#include "net/http/loop.h"
+#include "net/metrics.h"
+#include "net/upkeep/presence.h"
+#include "net/upkeep/roster.h"
+#include "net/upkeep/supervisor.h"
+#include "net/upkeep/upkeep.h"
+#include "net/wait/notice.h"
+#include "net/wait/wait_claims.h"
+#include "net/wait/wait_ends.h"
+#include "net/wait/waits.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -83,15 +95,14 @@ static void on_news(void *context, const struct weft_news *news)
     weft_upkeep_expect(server->upkeep, news->due_us);
 }
 
-/* Workers that watch here are told at once, those that watch at another replica by a notice. */
+/* Others ended leases of these workers: wakes their watches here, and by a notice elsewhere. */
 static void on_leases(void *context, const int32_t *worker, size_t count)
 {
     struct weft_server *server = context;
-    weft_waits_tell(server->waits, WEFT_WAKE_LOCAL, worker, count);
+    weft_waits_wake_workers(server->waits, WEFT_WAKE_LOCAL, worker, count);
     weft_notices_add_workers(server->notices, worker, count);
 }
 
-/* Whoever waits for the end of a flow here is told; others find out when they look again. */
 static void on_flows_ended(void *context, const struct weft_id *flow, size_t count)
 {
     weft_wait_ended(context, flow, count);
@@ -112,7 +123,7 @@ static enum weft_rc check_origins(const struct weft_server *server, struct weft_
     return rc;
 }
 
-/* The names of --host, and the one under which it was told to listen. */
+/* The names of --host, and the name in --listen. */
 static enum weft_rc read_hosts(struct weft_server *server, struct weft_err *err)
 {
     const char *named = server->config.host ? server->config.host : "";
@@ -121,40 +132,7 @@ static enum weft_rc read_hosts(struct weft_server *server, struct weft_err *err)
                             &server->hosts, err);
 }
 
-/*
- * A connection takes a descriptor. Where accept() runs out of them, connections that would be
- * evicted keep new ones out, and with them all other parts starve: the store cannot reconnect. So
- * there are never more connections than there are descriptors for.
- */
-static enum weft_rc fit_connections(struct weft_server *server, struct weft_err *err)
-{
-    struct weft_server_config *config = &server->config;
-    enum { FILES = 64, FILES_PER_THREAD = 8, FEWEST = 32 }; /* beside connections of clients */
-    uint64_t files = FILES + (uint64_t)config->threads * FILES_PER_THREAD;
-    uint64_t asked = config->connections, spare = weft_peers_spare(config->connections);
-    uint64_t limit = weft_descriptors_raise(files + asked + spare);
-    if (limit >= files + asked + spare)
-        return WEFT_OK;
-    if (limit <= files + FEWEST) {
-        enum weft_rc rc =
-            weft_fail_field(err, WEFT_INVALID_VALUE, "connections",
-                            "the process may have only %" PRIu64 " descriptors, %" PRIu64
-                            " are needed without any connection",
-                            limit, files + FEWEST);
-        err->hint = "raise the limit with `ulimit -n` or LimitNOFILE= of systemd";
-        return rc;
-    }
-    uint64_t left = limit - files, with_few = (left - 2) / 3 * 2; /* their spare ones are a half */
-    config->connections = (uint32_t)(left > spare + with_few ? left - spare : with_few);
-    weft_warn(
-        "the limit of descriptors allows fewer connections; raise it with `ulimit -n` or "
-        "LimitNOFILE= of systemd",
-        F_U64("connections", config->connections), F_U64("asked", asked),
-        F_U64("descriptors", limit));
-    return WEFT_OK;
-}
-
-/* The store, and who may talk to us; neither is kept after a failure. */
+/* Opens the store and reads the tokens; neither is kept after a failure. */
 static enum weft_rc open_store(struct weft_server *server, struct weft_err *err)
 {
     const struct weft_server_config *config = &server->config;
@@ -211,19 +189,19 @@ enum weft_rc weft_server_open(struct weft_server *server, struct weft_err *err)
     weft_engine_on_flows_ended(server->engine, on_flows_ended, server);
     weft_engine_on_side_work(server->engine, weft_groups_side_work, server->groups);
     atomic_store(&server->open, true);
-    weft_waits_start(server->waits); /* whoever waits already is seen to now */
+    weft_waits_start(server->waits);
     weft_supervisor_start(server->supervisor);
-    weft_upkeep_start(server->upkeep); /* tells others where this one listens */
+    weft_upkeep_start(server->upkeep); /* writes the row of this replica */
     return WEFT_OK;
 }
 
 enum weft_rc weft_server_listen(const struct weft_server_config *config,
                                 struct weft_server **ret_server, struct weft_err *err)
 {
-    struct weft_server *server = calloc(1, sizeof(*server));
-    if (!server)
-        weft_oom(sizeof(*server));
+    struct weft_server *server = weft_alloc(1, sizeof(*server));
     server->listener.fd = -1;
+    const struct weft_route_table routes = {.route = weft_routes, .count = weft_route_count};
+    server->metrics = weft_metrics_new(&routes);
     server->api = weft_api_new();
     server->arena = weft_arena_new();
     resolve(config, server);
@@ -240,7 +218,7 @@ enum weft_rc weft_server_listen(const struct weft_server_config *config,
     if (!rc)
         rc = read_hosts(server, err);
     if (!rc)
-        rc = fit_connections(server, err);
+        rc = weft_connections_fit(&server->config, err);
     if (!rc)
         rc = weft_loop_start(server, err);
     if (rc) {
@@ -277,37 +255,12 @@ const char *weft_server_url(const struct weft_server *server)
     return weft_loop_url(server->loop);
 }
 
-bool weft_server_is_open(const struct weft_server *server)
-{
-    return server->open;
-}
-
-struct weft_engine *weft_server_engine(struct weft_server *server)
-{
-    return server->engine;
-}
-
-struct weft_api *weft_server_api(struct weft_server *server)
-{
-    return server->api;
-}
-
 void weft_server_tokens_changed(struct weft_server *server)
 {
     struct weft_err err = {0};
     if (weft_auth_load(server->auth, server->engine, &err))
         weft_warn("the tokens could not be read; the next poll does it", F_STR("error", err.text));
     weft_waits_recheck(server->waits);
-}
-
-void weft_server_show_uses(struct weft_server *server, struct weft_token *token, size_t count)
-{
-    weft_auth_show_uses(server->auth, token, count);
-}
-
-void weft_server_forget_worker(struct weft_server *server, const char *ns, const char *worker)
-{
-    weft_roster_forget(server->roster, ns, worker);
 }
 
 bool weft_server_stop(struct weft_server *server)
@@ -345,7 +298,7 @@ void weft_server_free(struct weft_server *server)
     weft_waits_free(server->waits);
     if (server->loop)
         weft_loop_stop(server->loop);
-    weft_groups_free(server->groups); /* with the leases of answers that nobody took */
+    weft_groups_free(server->groups); /* releases the leases of answers that no client took */
     weft_notices_free(server->notices);
     weft_upkeep_free(server->upkeep);
     weft_presence_free(server->presence);
@@ -356,6 +309,7 @@ void weft_server_free(struct weft_server *server)
     weft_roster_free(server->roster);
     weft_auth_free(server->auth);
     weft_api_free(server->api);
+    weft_metrics_free(server->metrics);
     if (server->listener.fd >= 0)
         (void)close(server->listener.fd);
     weft_arena_free(server->arena);

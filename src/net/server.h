@@ -2,11 +2,22 @@
 #ifndef WEFT_NET_SERVER_H
 #define WEFT_NET_SERVER_H
 
-/* The server: an engine behind HTTP. See ARCHITECTURE.md for its threads. */
+/*
+ * The server: an engine behind HTTP.
+ *
+ * Threads: the loop of libmicrohttpd (http/http_thread.c); N engine threads (group/group.c); one
+ * for the timers of waiting requests (wait/waits.c); one for upkeep (upkeep/upkeep.c); one that
+ * decides which scanner runs (upkeep/supervisor.c); one for notices between replicas
+ * (wait/notice.c). Locks, each inner one taken under the outer ones before it: wait.lock, then
+ * group.lock or auth.lock; all others stand alone. No query is made under any lock.
+ */
 
+#include "net/http/host.h"
+#include "net/http/listen.h"
+#include "net/http/origin.h"
 #include "weft/weft.h"
 
-struct weft_server; /* opaque */
+#include <stdatomic.h>
 
 /* How a replica runs one scanner. */
 struct weft_scanner_setting {
@@ -48,6 +59,30 @@ struct weft_server_config {
     const char *host; /* without tokens: names of the server besides loopback's; NULL: none */
 };
 
+/* The parts of a server, each with its contract in the header of its name. */
+struct weft_server {
+    struct weft_server_config config; /* resolved: no zeros; texts are in the arena */
+    struct weft_arena *arena;
+    struct weft_engine *engine;
+    struct weft_listener listener;
+    struct weft_loop *loop;
+    struct weft_groups *groups;
+    struct weft_waits *waits;
+    struct weft_notices *notices; /* NULL: the store cannot notify */
+    struct weft_upkeep *upkeep;
+    struct weft_supervisor *supervisor;
+    struct weft_presence *presence;
+    struct weft_flow_work *cascades, *drains;
+    struct weft_auth *auth;
+    struct weft_roster *roster;
+    struct weft_api *api;
+    struct weft_metrics *metrics;
+    struct weft_origins origins; /* sites whose pages are let in; in the arena */
+    struct weft_hosts hosts;     /* names of the server besides loopback's; in the arena */
+    _Atomic bool open;           /* the store and all parts are; until then see http_head.c */
+    _Atomic bool stopping;       /* new requests are refused */
+};
+
 /*
  * Listens, and answers: /healthz with 200, everything else with 503 until weft_server_open() has
  * opened the store. On success the caller ends it with _free(), which may not run beside _open().
@@ -73,9 +108,13 @@ const char *weft_server_url(const struct weft_server *server);
 bool weft_server_stop(struct weft_server *server);
 void weft_server_free(struct weft_server *server); /* NULL is fine */
 /*
- * Reads the tokens, the certificate and its key anew and runs the scanners as the config says now;
+ * Reads the tokens, the certificate and its key again and runs the scanners as the config says now;
  * of the rest of the config nothing changes without a restart (SIGHUP).
  */
 void weft_server_reload(struct weft_server *server, const struct weft_server_config *config);
+/* Required everywhere but on loopback, and there when the config says so. */
+bool weft_server_wants_tokens(const struct weft_server *server);
+/* A request of this server changed tokens: it reads them again. */
+void weft_server_tokens_changed(struct weft_server *server);
 
 #endif

@@ -8,7 +8,7 @@
 #include "fuzz/fuzz.h"
 
 #include "base/buf.h"
-#include "net/api/route.h"
+#include "net/route.h"
 
 static void encode_path(const struct weft_route_match *match, struct weft_buf *out)
 {

@@ -272,7 +272,7 @@ static int told_connections(struct api_fixture *f)
 static void test_metrics_flood(struct api_fixture *f)
 {
     enum { ASKED = 200, FRESH_MS = 5 };
-    struct weft_metrics *metrics = weft_server_metrics(&f->server);
+    struct weft_metrics *metrics = f->server.metrics;
     weft_usec began_us = weft_boot_us();
     int different = 0, last = -1;
     for (int i = 1; i <= ASKED; i++) {

@@ -5,7 +5,8 @@
 
 #include "support.h"
 
-#include "net/inside.h"
+#include "net/auth.h"
+#include "net/request.h"
 
 static struct weft_err err;
 static struct weft_engine *engine;

@@ -5,7 +5,14 @@
  * at once, and after a stop it stays where it is.
  */
 
-#include "net/inside.h"
+#include "base/arena.h"
+#include "base/clock.h"
+#include "base/thread.h"
+#include "engine/ops.h"
+#include "net/group/flow_work.h"
+#include "net/group/group.h"
+#include "net/metrics.h"
+#include "net/server.h"
 
 #include "base/err.h"
 #include "tap.h"

@@ -5,7 +5,9 @@
  * requests and leases that no client took, and the upkeep, which asks the threads to rest.
  */
 
-#include "net/inside.h"
+#include "engine/ops.h"
+#include "net/group/group.h"
+#include "net/server.h"
 
 #include "base/log.h"
 #include "tap.h"
@@ -67,7 +69,7 @@ static const char *ask(int fd)
     return answer;
 }
 
-static void count_errand(struct weft_server *server, void *context)
+static void count_task(struct weft_server *server, void *context)
 {
     int *ran = context;
     *ran += weft_engine_clock(server->engine) != NULL;
@@ -85,9 +87,9 @@ int main(void)
     ok(strstr(ask(late), "HTTP/1.1 503") != NULL, "without them a request is turned away");
     (void)weft_groups_rest(server->groups);
     ok(weft_groups_waiting(server->groups) == 0, "the upkeep may still ask them to rest");
-    weft_server_do(server, count_errand, &ran);
-    weft_server_do(server, count_errand, &ran);
-    ok(ran == 0, "an errand that comes now waits");
+    weft_groups_do(server->groups, count_task, &ran);
+    weft_groups_do(server->groups, count_task, &ran);
+    ok(ran == 0, "a task that comes now waits");
     (void)close(fd);
     (void)close(late);
     weft_server_free(server);

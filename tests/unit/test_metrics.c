@@ -3,7 +3,7 @@
 /* Metrics: what was counted is what is written, in the text format of Prometheus. */
 
 #include "base/buf.h"
-#include "net/api/metrics.h"
+#include "net/metrics.h"
 #include "tap.h"
 
 #include <pthread.h>

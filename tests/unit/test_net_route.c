@@ -2,7 +2,7 @@
 
 /* Routes: which one a target finds, what its names hold, and what is no path at all. */
 
-#include "net/api/route.h"
+#include "net/route.h"
 #include "tap.h"
 
 static const struct weft_route ROUTES[] = {

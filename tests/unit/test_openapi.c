@@ -5,6 +5,7 @@
 #include "api_fixture.h"
 
 #include "net/api/openapi.h"
+#include "net/api/openapi_parts.h"
 
 #include "wire/wire.h"
 

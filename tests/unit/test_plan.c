@@ -147,7 +147,7 @@ static size_t run(struct weft_plan *plan, weft_usec now_us)
     for (;;) {
         struct weft_batch *batch = &batches[running];
         for (size_t i = 0; i < WEFT_GROUP_PARTS_MAX; i++)
-            batch->lot[i].request = room[running][i];
+            batch->part[i].request = room[running][i];
         if (!weft_plan_take(plan, now_us, batch))
             return running - before;
         running++;
@@ -168,7 +168,7 @@ static void empty(struct weft_plan *plan)
         end(plan, running);
         now_us += WEFT_SECOND;
     } while (run(plan, now_us) > 0);
-    is_int(plan->waiting + plan->errands + plan->slow + plan->others + plan->writing, 0,
+    is_int(plan->waiting + plan->tasks + plan->slow + plan->others + plan->writing, 0,
            "all room is given back");
     weft_plan_done(plan);
 }
@@ -182,13 +182,13 @@ static void test_classes(void)
     put(&plan, &HEAVY, "b", 10);
     is_int(run(&plan, 0), 1, "the other slot is for any other namespace");
     put(&plan, &ADMIN, "c", 1);
-    is_int(run(&plan, 0), 0, "a thread is kept for a list, and one for an errand");
+    is_int(run(&plan, 0), 0, "a thread is kept for a list, and one for a task");
     put(&plan, &LIST, "a", 10);
     is_int(run(&plan, 0), 1, "one list runs");
     put(&plan, &LIST, "b", 10);
     is_int(run(&plan, 0), 0, "a second list does not run");
-    plan.errands = 2;
-    is_int(run(&plan, 0), 1, "one errand runs");
+    plan.tasks = 2;
+    is_int(run(&plan, 0), 1, "one task runs");
     is_int(run(&plan, 0), 0, "slow work leaves two threads");
     put(&plan, &SUBMIT, "b", 1);
     is_int(run(&plan, 0), 1, "the thread that is left takes a submit");
@@ -210,7 +210,7 @@ static void test_few_threads(void)
         put(&plan, &HEAVY, "a", 2);
         put(&plan, &LIST, "a", 2);
         put(&plan, &READ, "a", 2);
-        plan.errands = 2;
+        plan.tasks = 2;
         ok(run(&plan, 0) > 0, "%u threads: something runs", threads);
         empty(&plan);
     }
@@ -226,8 +226,8 @@ static void test_large_namespace(void)
     put(&plan, &SUBMIT, "b", 3);
     put(&plan, &COMPLETE, "b", 1);
     is_int(run(&plan, 0), 1, "another namespace need not wait for them");
-    is_int(batches[1].lots, 2, "the kinds of the namespace share a transaction");
-    is_int(batches[1].lot[1].count + batches[1].lot[0].count, 4,
+    is_int(batches[1].parts, 2, "the kinds of the namespace share a transaction");
+    is_int(batches[1].part[1].count + batches[1].part[0].count, 4,
            "the transaction has all its requests");
     end(&plan, 2);
     put(&plan, &SUBMIT, "b", 1);
@@ -263,9 +263,9 @@ static void test_large_claim(void)
         put(&plan, &COMPLETE, "b", 1);
         size_t calls = run(&plan, 0), complete = 0;
         is_int(calls, 3 - row[i].joint, "%s", row[i].name);
-        while (complete + 1 < calls && batches[complete].lot[0].request[0]->route != &COMPLETE)
+        while (complete + 1 < calls && batches[complete].part[0].request[0]->route != &COMPLETE)
             complete++;
-        is_int(batches[complete].lots, row[i].joint,
+        is_int(batches[complete].parts, row[i].joint,
                "the transaction of b's completion has so many kinds");
         empty(&plan);
     }
@@ -279,16 +279,16 @@ static void test_one_writer(void)
         (void)weft_plan_put(&plan, new_ask(&SUBMIT, "a", WEFT_BATCH_MAX));
     put(&plan, &SUBMIT, "b", 3);
     is_int(run(&plan, 0), 1, "a single writer makes one call");
-    is_str(batches[0].lot[0].request[0]->ns, "b", "the small requests pass the large ones");
-    is_int(batches[0].lot[0].count, 3, "all of them share a transaction");
+    is_str(batches[0].part[0].request[0]->ns, "b", "the small requests pass the large ones");
+    is_int(batches[0].part[0].count, 3, "all of them share a transaction");
     put(&plan, &SUBMIT, "b", 3);
     end(&plan, 1);
     is_int(run(&plan, 0), 1, "the next call comes after the first one's end");
-    is_str(batches[0].lot[0].request[0]->ns, "a", "a large one has its turn after small ones");
-    is_int(batches[0].lot[0].count, 1, "no small request is in its transaction");
+    is_str(batches[0].part[0].request[0]->ns, "a", "a large one has its turn after small ones");
+    is_int(batches[0].part[0].count, 1, "no small request is in its transaction");
     end(&plan, 1);
     (void)run(&plan, 0);
-    is_str(batches[0].lot[0].request[0]->ns, "b", "small ones have theirs after a large one");
+    is_str(batches[0].part[0].request[0]->ns, "b", "small ones have theirs after a large one");
     empty(&plan);
 }
 
@@ -305,7 +305,7 @@ static void test_side_work(void)
     is_int(run(&plan, 0), 0, "nothing else is written beside it");
     weft_plan_side_work(&plan, &batches[0]);
     is_int(run(&plan, 0), 1, "while it works aside a small call runs");
-    is_str(batches[1].lot[0].request[0]->ns, "b", "the small call is of another namespace");
+    is_str(batches[1].part[0].request[0]->ns, "b", "the small call is of another namespace");
     weft_plan_side_work(&plan, &batches[1]);
     is_int(run(&plan, 0), 0, "a second call cannot work aside");
     end(&plan, 1);
@@ -314,7 +314,7 @@ static void test_side_work(void)
     is_int(run(&plan, 0), 0, "no large call runs");
     end(&plan, 1);
     is_int(run(&plan, 0), 1, "before the first has ended");
-    is_str(batches[0].lot[0].request[0]->ns, "a", "the first namespace has its turn");
+    is_str(batches[0].part[0].request[0]->ns, "a", "the first namespace has its turn");
     empty(&plan);
     weft_plan_init(&plan, THREADS, THREADS);
     (void)weft_plan_put(&plan, new_ask(&SUBMIT, "a", WEFT_BATCH_MAX));
@@ -416,7 +416,7 @@ static void test_walks(void)
     is_int(run(&plan, 0), 1, "walks of a token leave a slot of its namespace");
     walk(&plan, "a", 2, 1);
     is_int(run(&plan, 0), 1, "the other slot is for another token");
-    is_int(batches[1].lot[0].request[0]->token, 2,
+    is_int(batches[1].part[0].request[0]->token, 2,
            "the walk of the other token does not wait behind the first");
     end(&plan, 1);
     put(&plan, &LIST, "a", 1);
@@ -529,15 +529,15 @@ static void test_room_goes_meanwhile(void)
     int takes = 0, empty_batches = 0;
     struct weft_batch *batch = &batches[0];
     for (size_t i = 0; i < WEFT_GROUP_PARTS_MAX; i++)
-        batch->lot[i].request = room[0][i];
+        batch->part[i].request = room[0][i];
     for (int i = 0; i < TRIES && takes < TAKES; i++) {
         if (!weft_plan_take(&plan, 0, batch))
             continue;
         takes++;
-        empty_batches += batch->lot[0].count == 0;
+        empty_batches += batch->part[0].count == 0;
         weft_plan_give_back(&plan, batch);
-        if (batch->lot[0].count > 0)
-            (void)weft_plan_put(&plan, batch->lot[0].request[0]);
+        if (batch->part[0].count > 0)
+            (void)weft_plan_put(&plan, batch->part[0].request[0]);
     }
     sender.stop = true;
     (void)pthread_join(thread, NULL);

@@ -4,6 +4,7 @@
 
 #include "base/arena.h"
 #include "net/http/query.h"
+#include "net/route.h"
 #include "tap.h"
 
 struct row {

@@ -2,7 +2,7 @@
 
 /* The scanners of a replica with both clocks set by the test; and the grace, which is a sum. */
 
-#include "net/inside.h"
+#include "net/upkeep/presence.h"
 #include "net/upkeep/scanner_schedule.h"
 
 #include "base/arena.h"
@@ -138,7 +138,7 @@ static void test_due(void)
     run_all(&schedule);
     for (size_t i = 0; i < WEFT_SCANNER_COUNT; i++)
         due_us[i] = WEFT_NEVER;
-    weft_schedule_told(&schedule, due_us, S, &now);
+    weft_schedule_set_due(&schedule, due_us, S, &now);
     is_int(begin(&schedule, S), NOBODY, "the poll was their look");
     is_int(weft_schedule_status(&schedule, PROMOTER, &now, arena).last_pass_us, now.store_us,
            "the poll counts as their last pass");
@@ -147,12 +147,12 @@ static void test_due(void)
     for (size_t i = 0; i < WEFT_SCANNER_COUNT; i++)
         due_us[i] = WEFT_UNTOLD;
     weft_usec next_us = weft_schedule_next(&blind);
-    weft_schedule_told(&blind, due_us, S, &now);
+    weft_schedule_set_due(&blind, due_us, S, &now);
     is_int(weft_schedule_next(&blind), next_us, "a poll that did not look was not their look");
     for (size_t i = 0; i < WEFT_SCANNER_COUNT; i++)
         due_us[i] = WEFT_NEVER;
     due_us[PROMOTER] = STORE + 700 * WEFT_MS;
-    weft_schedule_told(&schedule, due_us, S, &now);
+    weft_schedule_set_due(&schedule, due_us, S, &now);
     is_int(weft_schedule_next(&schedule), BOOT + 701 * WEFT_MS,
            "a due time of the store in boot time");
     is_int(begin(&schedule, 700 * WEFT_MS), NOBODY,
@@ -253,7 +253,7 @@ static void test_failures(void)
                                               BOOT + since_us + schedule.setting[s].interval_us);
     }
     ok(others, "the others keep their pace");
-    is_int((int64_t)schedule.deeds[EXPIRY].failures, 5, "each failure counts");
+    is_int((int64_t)schedule.totals[EXPIRY].failures, 5, "each failure counts");
     is_int(logged(fd, "a pass failed"), 2, "one line for each change of the error");
     is_int(logged(fd, "first"), 1, "a repeated error is logged once");
     struct weft_now now = at(since_us);
@@ -345,7 +345,7 @@ static void test_grace(void)
 static void heard_at(struct weft_scanner_schedule *schedule, weft_usec since_us)
 {
     const struct weft_now now = at(since_us);
-    weft_schedule_heard(schedule, WEFT_SCANNER_INTAKE, &now);
+    weft_schedule_wake(schedule, WEFT_SCANNER_INTAKE, &now);
 }
 
 /* A notice that the inbox holds something: the intake looks at once and a few times more. */

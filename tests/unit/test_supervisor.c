@@ -5,9 +5,13 @@
  * a stop leaves, what a change of settings does. Every wait is for an event and has a bound.
  */
 
-#include "net/api/api.h"
-#include "net/inside.h"
+#include "base/thread.h"
+#include "net/group/group.h"
+#include "net/metrics.h"
+#include "net/upkeep/presence.h"
+#include "net/upkeep/supervisor.h"
 
+#include "base/arena.h"
 #include "base/err.h"
 #include "base/log.h"
 #include "tap.h"
@@ -116,7 +120,8 @@ static void open_stage(struct stage *stage, const struct weft_scanner_setting *s
     }
     server->config.threads = 4;
     server->config.scanners = setting;
-    server->api = weft_api_new();
+    server->metrics = weft_metrics_new(
+        &(struct weft_route_table){.route = weft_routes, .count = weft_route_count});
     server->supervisor = weft_supervisor_new(server);
     server->presence = weft_presence_new(server);
     server->groups = weft_groups_new(server);
@@ -132,7 +137,7 @@ static void close_stage(struct stage *stage)
     weft_presence_free(server->presence);
     weft_supervisor_free(server->supervisor);
     weft_engine_close(server->engine);
-    weft_api_free(server->api);
+    weft_metrics_free(server->metrics);
     weft_log_init(WEFT_SILENT, WEFT_LOGFMT, STDERR_FILENO);
     (void)close(stage->log);
     pthread_cond_destroy(&stage->changed);
@@ -206,7 +211,7 @@ static void test_drain(void)
     ok(logged(&stage, "scanners stopped with work left to do"), "the log says that there is more");
     ok(logged(&stage, "scanners=\"lease_expiry, delayed_promoter\""),
        "the log names the unfinished scanners");
-    weft_supervisor_told(stage.server.supervisor, (weft_usec[WEFT_SCANNER_COUNT]){0});
+    weft_supervisor_set_due(stage.server.supervisor, (weft_usec[WEFT_SCANNER_COUNT]){0});
     weft_groups_free(stage.server.groups); /* nothing can be under way after this */
     stage.server.groups = NULL;
     is_int(stage.passes[EXPIRY], ended, "no pass begins after the stop");
@@ -242,7 +247,7 @@ static void test_settings(void)
     all_each(setting, 0);
     open_stage(&stage, setting);
     weft_supervisor_start(stage.server.supervisor);
-    weft_supervisor_told(stage.server.supervisor, (weft_usec[WEFT_SCANNER_COUNT]){0});
+    weft_supervisor_set_due(stage.server.supervisor, (weft_usec[WEFT_SCANNER_COUNT]){0});
     is_int(weft_supervisor_run(&stage.server, PROMOTER, &report, &err), WEFT_OK,
            "an operator runs one that is off");
     is_int((int64_t)status_of(&stage, arena, PROMOTER)->passes, 1, "the operator's pass counts");

@@ -8,7 +8,17 @@
  * the slow poll, a minute from here.
  */
 
-#include "net/inside.h"
+#include "net/auth.h"
+#include "net/group/claims.h"
+#include "net/group/group.h"
+#include "net/http/answers.h"
+#include "net/http/loop.h"
+#include "net/request.h"
+#include "net/server.h"
+#include "net/upkeep/roster.h"
+#include "net/wait/wait_claims.h"
+#include "net/wait/wait_ends.h"
+#include "net/wait/waits.h"
 #include "tap.h"
 
 #include "base/clock.h"
@@ -39,12 +49,6 @@ struct stage {
 static struct stage *stage; /* the stand-ins have no other way to it */
 
 /* ---- Stand-ins ------------------------------------------------------------------------------- */
-
-struct weft_metrics *weft_server_metrics(struct weft_server *server)
-{
-    (void)server;
-    return NULL;
-}
 
 void weft_metric_add(struct weft_metrics *metrics, enum weft_metric which, size_t label,
                      uint64_t amount)
@@ -457,7 +461,7 @@ static bool look_in_vain(struct stage *s, struct weft_request *request, int32_t 
 
 static void tell(struct stage *s, int32_t worker)
 {
-    weft_waits_tell(s->server.waits, WEFT_WAKE_LOCAL, &worker, 1);
+    weft_waits_wake_workers(s->server.waits, WEFT_WAKE_LOCAL, &worker, 1);
 }
 
 static void test_watches(void)

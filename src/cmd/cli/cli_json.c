@@ -49,24 +49,6 @@ void weft_json_out_end_items(struct weft_json_out *out)
     weft_json_out_end_object(out);
 }
 
-void weft_json_add_text(struct weft_json_writer *json, const char *key, const char *text)
-{
-    weft_json_key(json, key);
-    weft_json_put_text(json, text);
-}
-
-void weft_json_add_i64(struct weft_json_writer *json, const char *key, int64_t number)
-{
-    weft_json_key(json, key);
-    weft_json_put_i64(json, number);
-}
-
-void weft_json_add_bool(struct weft_json_writer *json, const char *key, bool value)
-{
-    weft_json_key(json, key);
-    weft_json_put_bool(json, value);
-}
-
 void weft_json_add_fixed(struct weft_json_writer *json, const char *key, double number, int digits)
 {
     char text[352]; /* the largest double has 309 digits */

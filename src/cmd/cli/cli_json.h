@@ -33,9 +33,6 @@ void weft_json_out_bytes(struct weft_json_out *out, const char *name,
                          const struct weft_bytes *bytes);
 
 /* Members of an object. A number has this many digits after the point; null for NAN. */
-void weft_json_add_text(struct weft_json_writer *json, const char *key, const char *text);
-void weft_json_add_i64(struct weft_json_writer *json, const char *key, int64_t number);
-void weft_json_add_bool(struct weft_json_writer *json, const char *key, bool value);
 void weft_json_add_fixed(struct weft_json_writer *json, const char *key, double number, int digits);
 
 /* A whole line: one message, or {"items":[...]} of an array of messages, `size` bytes each. */

@@ -4,20 +4,23 @@
 
 #include "net/api/api.h"
 
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/limits.h"
 #include "base/str.h"
 #include "core/cursor.h"
-#include "net/api/metrics.h"
+#include "net/api/api_counts.h"
+#include "net/api/openapi.h"
+#include "net/group/claims.h"
 #include "wire/wire.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { DOCUMENT_MAX = 4 << 20, FIGURES_MAX = 1 << 20 };
 
 struct weft_api {
-    struct weft_metrics *metrics;
     struct weft_counts_cache *counts;
     struct weft_figures figures;
     pthread_mutex_t lock; /* over the document while it is made */
@@ -26,11 +29,7 @@ struct weft_api {
 
 struct weft_api *weft_api_new(void)
 {
-    struct weft_api *api = calloc(1, sizeof(*api));
-    if (!api)
-        weft_oom(sizeof(*api));
-    const struct weft_route_table routes = {.route = weft_routes, .count = weft_route_count};
-    api->metrics = weft_metrics_new(&routes);
+    struct weft_api *api = weft_alloc(1, sizeof(*api));
     api->counts = weft_counts_cache_new();
     weft_buf_init(&api->figures.text, FIGURES_MAX);
     pthread_mutex_init(&api->figures.lock, NULL);
@@ -42,7 +41,6 @@ void weft_api_free(struct weft_api *api)
 {
     if (!api)
         return;
-    weft_metrics_free(api->metrics);
     weft_counts_cache_free(api->counts);
     weft_buf_done(&api->document);
     weft_buf_done(&api->figures.text);
@@ -59,11 +57,6 @@ struct weft_counts_cache *weft_api_counts(struct weft_api *api)
 struct weft_figures *weft_api_figures(struct weft_api *api)
 {
     return &api->figures;
-}
-
-struct weft_metrics *weft_server_metrics(struct weft_server *server)
-{
-    return weft_server_api(server)->metrics;
 }
 
 const struct weft_buf *weft_api_document(struct weft_api *api)
@@ -93,46 +86,61 @@ enum weft_rc weft_api_paging(const struct weft_request *request, struct weft_pag
     return rc;
 }
 
-enum weft_rc weft_api_reply_list(struct weft_request *request, const struct weft_api_list *list,
+enum weft_rc weft_api_wait_until(const struct weft_request *request, weft_usec *ret_until_us,
                                  struct weft_err *err)
 {
+    static const struct weft_request_number number = {.name = "wait_ms",
+                                                      .max = WEFT_LONG_POLL_MAX_MS};
+    int64_t wait_ms = 0;
+    enum weft_rc rc = weft_request_query_i64(request, &number, &wait_ms, err);
+    if (!rc)
+        *ret_until_us = wait_ms > 0 ? weft_boot_us() + wait_ms * WEFT_MS : 0;
+    return rc;
+}
+
+void weft_api_reply_page(struct weft_request *request, const struct weft_api_page *page)
+{
+    struct weft_json_writer out;
+    weft_reply_items(request, &out);
+    for (size_t i = 0; i < page->count; i++)
+        weft_wire_write(page->type, (const char *)page->item + i * page->stride, &out);
+    weft_json_end_array(&out);
+    weft_json_add_text(&out, "next", page->next);
+    if (page->looked_to_us) {
+        weft_json_key(&out, "looked_to");
+        weft_wire_put_moment(&out, page->looked_to_us);
+    }
+    weft_json_end_object(&out);
+}
+
+static const char *name_of(const struct weft_api_page *list, size_t i)
+{
+    return *(const char *const *)(const void *)((const char *)list->item + i * list->stride);
+}
+
+enum weft_rc weft_api_reply_list(struct weft_request *request, const char *name,
+                                 const struct weft_api_page *list, struct weft_err *err)
+{
+    const struct weft_cursor_list cursors = {.name = name, .ns = request->ns};
+    char after[WEFT_CURSOR_PLACE_MAX + 1];
+    size_t size = 0, first = 0;
     struct weft_paging paging;
     enum weft_rc rc = weft_api_paging(request, &paging, err);
-    if (rc)
-        return rc;
-    const struct weft_cursor_list cursors = {.name = list->name, .ns = request->ns};
-    char after[WEFT_CURSOR_PLACE_MAX + 1];
-    size_t size = 0;
-    if (paging.after)
+    if (!rc && paging.after)
         rc = weft_cursor_read(&cursors, paging.after, after, &size, err);
     if (rc)
         return rc;
-    struct weft_json_writer out;
-    weft_reply_json(request, 200, &out);
-    weft_json_begin_object(&out);
-    weft_json_key(&out, "items");
-    weft_json_begin_array(&out);
-    const char *last = NULL;
-    bool more = false;
-    uint32_t written = 0;
-    for (size_t i = 0; i < list->count && !more; i++) {
-        const char *const *item =
-            (const void *)((const char *)list->item + i * list->stride); /* its name */
-        if (paging.after && strcmp(*item, after) <= 0)
-            continue;
-        more = written == paging.limit;
-        if (more)
-            continue;
-        weft_wire_write(list->type, item, &out);
-        last = *item;
-        written++;
+    while (paging.after && first < list->count && strcmp(name_of(list, first), after) <= 0)
+        first++;
+    size_t left = list->count - first;
+    struct weft_api_page page = *list;
+    page.item = (const char *)list->item + first * list->stride;
+    page.count = left < paging.limit ? left : paging.limit;
+    if (page.count < left) {
+        const char *last = name_of(&page, page.count - 1);
+        page.next = weft_cursor_write(&cursors, last, strlen(last), request->arena);
     }
-    weft_json_end_array(&out);
-    weft_json_key(&out, "next");
-    weft_json_put_text(&out, more && last
-                                 ? weft_cursor_write(&cursors, last, strlen(last), request->arena)
-                                 : NULL);
-    weft_json_end_object(&out);
+    weft_api_reply_page(request, &page);
     return WEFT_OK;
 }
 

@@ -6,11 +6,14 @@
  * both forms.
  */
 
-#include "net/api/api.h"
+#include "net/api/api_control.h"
 
 #include "base/err.h"
 #include "base/limits.h"
 #include "core/state.h"
+#include "net/api/api.h"
+#include "net/server.h"
+#include "net/wait/wait_ends.h"
 #include "wire/wire.h"
 
 #include <string.h>
@@ -77,14 +80,14 @@ void weft_steer_write(struct weft_request *request)
     weft_json_put_raw(&out, told->json, told->size);
 }
 
-/* One that met a flow that is locked. */
+/* A replay that found its flow locked runs alone. */
 enum weft_rc weft_replay_run(struct weft_request *request, struct weft_err *err)
 {
     struct weft_steer_told *told = weft_new(request->arena, struct weft_steer_told);
     const struct weft_steering steering = {
         .kind = WEFT_STEER_REPLAY, .ns = request->ns, .item = request->items.item, .count = 1};
     told->arena = request->arena;
-    enum weft_rc rc = weft_steer_call(weft_server_engine(request->server), &steering, told, err);
+    enum weft_rc rc = weft_steer_call(request->server->engine, &steering, told, err);
     request->items.answer = told;
     if (!rc)
         weft_steer_write(request);
@@ -243,29 +246,23 @@ static enum weft_rc run_filter(struct weft_request *request, const struct many *
                                         .after = many->after,
                                         .force = many->force};
     struct weft_sweep sweep;
-    enum weft_rc rc =
-        weft_engine_steer_all(weft_server_engine(request->server), &args, &sweep, err);
+    enum weft_rc rc = weft_engine_steer_all(request->server->engine, &args, &sweep, err);
     if (rc)
         return rc;
-    struct weft_json_writer out;
-    weft_reply_json(request, 200, &out);
-    const struct weft_wire_sweep told = {.matched = sweep.matched,
-                                         .changed = sweep.changed,
-                                         .more = sweep.more,
-                                         .next = sweep.more ? sweep.next : NULL};
-    weft_wire_write(&weft_wire_sweep, &told, &out);
+    const struct weft_wire_sweep answer = {.matched = sweep.matched,
+                                           .changed = sweep.changed,
+                                           .more = sweep.more,
+                                           .next = sweep.more ? sweep.next : NULL};
+    weft_reply_wire(request, 200, &weft_wire_sweep, &answer);
     return WEFT_OK;
 }
 
-/* Gives each id its answer: its own failure to be read, or the next of those that were asked. */
+/* Gives each id its answer: that it is no id, or the next answer of the engine. */
 static void write_ids(struct weft_request *request, const struct many *many,
                       const struct weft_steered *answer)
 {
     struct weft_json_writer out;
-    weft_reply_json(request, 200, &out);
-    weft_json_begin_object(&out);
-    weft_json_key(&out, "items");
-    weft_json_begin_array(&out);
+    weft_reply_items(request, &out);
     for (size_t i = 0; i < many->count; i++) {
         const struct weft_err *failed = &many->err[i];
         enum weft_state state = WEFT_STATE_NONE;
@@ -276,15 +273,12 @@ static void write_ids(struct weft_request *request, const struct many *many,
             failed = &answer++->err;
         }
         weft_json_begin_object(&out);
-        weft_json_key(&out, "id");
-        weft_json_put_text(&out, many->text[i]);
+        weft_json_add_text(&out, "id", many->text[i]);
         if (failed->rc) {
             weft_api_put_error(failed, WEFT_FENCE_NONE, &out);
         } else {
-            weft_json_key(&out, "state");
-            weft_json_put_text(&out, weft_state_name(state));
-            weft_json_key(&out, "changed");
-            weft_json_put_bool(&out, changed);
+            weft_json_add_text(&out, "state", weft_state_name(state));
+            weft_json_add_bool(&out, "changed", changed);
         }
         weft_json_end_object(&out);
     }
@@ -305,7 +299,7 @@ static enum weft_rc run_ids(struct weft_request *request, const struct many *man
                 .id = many->id[i], .reason = many->reason, .force = many->force};
     enum weft_rc rc = WEFT_OK;
     if (steering.count > 0)
-        rc = weft_engine_steer(weft_server_engine(request->server), &steering, answer, err);
+        rc = weft_engine_steer(request->server->engine, &steering, answer, err);
     if (rc)
         return rc;
     for (size_t i = 0; i < steering.count; i++)

@@ -7,17 +7,21 @@
  * last thread that reads it.
  */
 
-#include "net/api/api.h"
+#include "net/api/api_counts.h"
 
-#include "base/clock.h"
 #include "base/err.h"
 #include "base/limits.h"
 #include "core/spec.h"
 #include "core/state.h"
-#include "net/api/metrics.h"
+#include "engine/ops.h"
+#include "net/api/api.h"
+#include "net/group/group.h"
+#include "net/metrics.h"
+#include "net/server.h"
 #include "wire/wire.h"
 
 #include <inttypes.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -56,9 +60,7 @@ struct weft_counts_cache {
 
 struct weft_counts_cache *weft_counts_cache_new(void)
 {
-    struct weft_counts_cache *cache = calloc(1, sizeof(*cache));
-    if (!cache)
-        weft_oom(sizeof(*cache));
+    struct weft_counts_cache *cache = weft_alloc(1, sizeof(*cache));
     pthread_mutex_init(&cache->lock, NULL);
     pthread_cond_init(&cache->done, NULL);
     return cache;
@@ -113,12 +115,10 @@ static void write_json(const struct counted *counted, const struct weft_counts_o
     struct weft_json_writer out;
     weft_json_writer_init(&out, text);
     weft_json_begin_object(&out);
-    weft_json_key(&out, "age_ms");
-    weft_json_put_i64(&out, (weft_boot_us() - counted->computed_us) / WEFT_MS);
+    weft_json_add_i64(&out, "age_ms", (weft_boot_us() - counted->computed_us) / WEFT_MS);
     weft_json_key(&out, "as_of");
     weft_wire_put_moment(&out, counted->all.as_of_us);
-    weft_json_key(&out, "items");
-    weft_json_begin_array(&out);
+    weft_json_add_array(&out, "items");
     for (size_t i = 0; i < count; i++)
         if (!of->lane || strcmp(item[i].lane.lane, of->lane) == 0)
             weft_wire_write(&weft_wire_lane_count, &item[i].lane, &out);
@@ -174,9 +174,7 @@ static void write_text(const struct counted *counted, const struct weft_counts_o
 /* Without the lock; a failure is an answer too, or all that wait would try it in turn. */
 static struct counted *compute(struct weft_engine *engine)
 {
-    struct counted *counted = calloc(1, sizeof(*counted));
-    if (!counted)
-        weft_oom(sizeof(*counted));
+    struct counted *counted = weft_alloc(1, sizeof(*counted));
     counted->readers = 1;
     counted->arena = weft_arena_new();
     counted->computed_us = weft_boot_us();
@@ -313,7 +311,7 @@ static bool is_due(const struct weft_counts_cache *cache)
 static void compute_kept(struct weft_server *server, void *context)
 {
     struct weft_counts_cache *cache = context;
-    give_back(cache, take(cache, weft_server_engine(server)));
+    give_back(cache, take(cache, server->engine));
     pthread_mutex_lock(&cache->lock);
     cache->keeping = false;
     pthread_mutex_unlock(&cache->lock);
@@ -321,13 +319,13 @@ static void compute_kept(struct weft_server *server, void *context)
 
 void weft_counts_keep(struct weft_server *server)
 {
-    struct weft_counts_cache *cache = weft_api_counts(weft_server_api(server));
+    struct weft_counts_cache *cache = weft_api_counts(server->api);
     pthread_mutex_lock(&cache->lock);
     bool begins = !cache->keeping && is_due(cache);
     cache->keeping |= begins;
     pthread_mutex_unlock(&cache->lock);
     if (begins)
-        weft_server_do(server, compute_kept, cache);
+        weft_groups_do(server->groups, compute_kept, cache);
 }
 
 /* ---- The request ----------------------------------------------------------------------------- */
@@ -344,8 +342,8 @@ enum weft_rc weft_counts_run(struct weft_request *request, struct weft_err *err)
         .ns = request->ns, .lane = weft_request_query(request, "lane"), .text = WEFT_COUNTS_JSON};
     struct weft_buf text;
     weft_buf_init(&text, TEXT_MAX);
-    enum weft_rc rc = weft_counts_cache_get(weft_api_counts(weft_server_api(request->server)),
-                                            weft_server_engine(request->server), &of, &text, err);
+    enum weft_rc rc = weft_counts_cache_get(weft_api_counts(request->server->api),
+                                            request->server->engine, &of, &text, err);
     if (!rc)
         weft_reply_bytes(request, text.data, text.size, "application/json");
     weft_buf_done(&text);

@@ -2,11 +2,14 @@
 
 /* Reading one execution: as it is, when it is over, its bytes, its attempts. */
 
-#include "net/api/api.h"
+#include "net/api/api_executions.h"
 
-#include "base/clock.h"
 #include "base/err.h"
 #include "core/state.h"
+#include "engine/ops.h"
+#include "net/api/api.h"
+#include "net/server.h"
+#include "net/wait/wait_ends.h"
 #include "wire/wire.h"
 
 /* ---- The execution --------------------------------------------------------------------------- */
@@ -20,18 +23,11 @@ static enum weft_rc describe(struct weft_request *request, const struct weft_id 
                              struct weft_arena *arena, struct weft_execution *ret_execution,
                              struct weft_err *err)
 {
-    enum weft_rc rc = weft_engine_describe(weft_server_engine(request->server), request->ns, id, 1,
-                                           arena, ret_execution, err);
+    enum weft_rc rc = weft_engine_describe(request->server->engine, request->ns, id, 1, arena,
+                                           ret_execution, err);
     if (!rc && ret_execution->state == WEFT_STATE_NONE)
         rc = weft_fail_field(err, WEFT_NOT_FOUND, "id", "there is no such execution");
     return rc;
-}
-
-static void reply(struct weft_request *request, const struct weft_execution *execution)
-{
-    struct weft_json_writer out;
-    weft_reply_json(request, 200, &out);
-    weft_wire_write(&weft_wire_execution, execution, &out);
 }
 
 static enum weft_rc reply_now(struct weft_request *request, const struct weft_id *id,
@@ -40,20 +36,16 @@ static enum weft_rc reply_now(struct weft_request *request, const struct weft_id
     struct weft_execution execution;
     enum weft_rc rc = describe(request, id, request->arena, &execution, err);
     if (!rc)
-        reply(request, &execution);
+        weft_reply_wire(request, 200, &weft_wire_execution, &execution);
     return rc;
 }
 
 enum weft_rc weft_execution_read(struct weft_request *request, struct weft_err *err)
 {
-    static const struct weft_request_number number = {.name = "wait_ms", .max = WEFT_WAIT_MAX};
     struct wanted *wanted = weft_new(request->arena, struct wanted);
-    int64_t wait_ms = 0;
     enum weft_rc rc = weft_request_id(request, &wanted->id, err);
     if (!rc)
-        rc = weft_request_query_i64(request, &number, &wait_ms, err);
-    if (wait_ms > 0)
-        wanted->until_us = weft_boot_us() + wait_ms * WEFT_MS;
+        rc = weft_api_wait_until(request, &wanted->until_us, err);
     request->state = wanted;
     return rc;
 }
@@ -68,9 +60,9 @@ enum weft_rc weft_execution_run(struct weft_request *request, struct weft_err *e
     struct weft_arena *arena = weft_arena_new();
     enum weft_rc rc = describe(request, &wanted->id, arena, &execution, err);
     bool waits = !rc && weft_state_living(execution.state) &&
-                 weft_wait_for_end(request, &wanted->id, wanted->until_us, WEFT_WAIT_TOLD);
+                 weft_wait_for_end(request, &wanted->id, wanted->until_us, WEFT_WAIT_NOTIFIED);
     if (!rc && !waits)
-        reply(request, &execution);
+        weft_reply_wire(request, 200, &weft_wire_execution, &execution);
     weft_arena_free(arena);
     return rc;
 }
@@ -100,8 +92,8 @@ enum weft_rc weft_payload_read(struct weft_request *request, struct weft_err *er
 enum weft_rc weft_bytes_run(struct weft_request *request, struct weft_err *err)
 {
     struct weft_bytes bytes;
-    enum weft_rc rc = weft_engine_bytes(weft_server_engine(request->server), request->state,
-                                        request->arena, &bytes, err);
+    enum weft_rc rc =
+        weft_engine_bytes(request->server->engine, request->state, request->arena, &bytes, err);
     if (!rc)
         weft_reply_bytes(request, bytes.data, bytes.size,
                          bytes.content_type ? bytes.content_type : "application/octet-stream");
@@ -127,20 +119,15 @@ enum weft_rc weft_attempts_read(struct weft_request *request, struct weft_err *e
 enum weft_rc weft_attempts_run(struct weft_request *request, struct weft_err *err)
 {
     struct weft_attempts_page page;
-    enum weft_rc rc = weft_engine_attempts_page(weft_server_engine(request->server), request->state,
+    enum weft_rc rc = weft_engine_attempts_page(request->server->engine, request->state,
                                                 request->arena, &page, err);
     if (rc)
         return rc;
-    struct weft_json_writer out;
-    weft_reply_json(request, 200, &out);
-    weft_json_begin_object(&out);
-    weft_json_key(&out, "items");
-    weft_json_begin_array(&out);
-    for (size_t i = 0; i < page.count; i++)
-        weft_wire_write(&weft_wire_attempt, &page.item[i], &out);
-    weft_json_end_array(&out);
-    weft_json_key(&out, "next");
-    weft_json_put_text(&out, page.next);
-    weft_json_end_object(&out);
+    const struct weft_api_page attempts = {.type = &weft_wire_attempt,
+                                           .item = page.item,
+                                           .stride = sizeof(*page.item),
+                                           .count = page.count,
+                                           .next = page.next};
+    weft_api_reply_page(request, &attempts);
     return WEFT_OK;
 }

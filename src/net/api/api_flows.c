@@ -5,11 +5,15 @@
  * at, at once or when they are over.
  */
 
-#include "net/api/api.h"
+#include "net/api/api_flows.h"
 
-#include "base/clock.h"
 #include "base/err.h"
 #include "base/limits.h"
+#include "engine/ops.h"
+#include "net/api/api.h"
+#include "net/group/flow_work.h"
+#include "net/server.h"
+#include "net/wait/wait_ends.h"
 #include "wire/wire.h"
 
 #include <stdlib.h>
@@ -19,7 +23,6 @@ enum { SHARED_NODES = WEFT_BATCH_MAX }; /* of a flow that may share a transactio
 
 /* ---- Submitting ------------------------------------------------------------------------------ */
 
-/* The engine tells a node by its index: here that is a place in the body. */
 static void blame_node(struct weft_request *request, const struct weft_flow_submitted *answer,
                        struct weft_err *err)
 {
@@ -28,9 +31,9 @@ static void blame_node(struct weft_request *request, const struct weft_flow_subm
                                        err->field ? "." : "", err->field ? err->field : "");
 }
 
-static struct weft_wire_flow_submitted told(struct weft_request *request,
-                                            const struct weft_flow_submitted *answer,
-                                            const struct weft_node *node, size_t count)
+static struct weft_wire_flow_submitted submitted(struct weft_request *request,
+                                                 const struct weft_flow_submitted *answer,
+                                                 const struct weft_node *node, size_t count)
 {
     struct weft_wire_named_id *named =
         weft_new_array(request->arena, struct weft_wire_named_id, count);
@@ -72,21 +75,20 @@ void weft_flow_submit_write(struct weft_request *request)
     char id[WEFT_ID_TEXT];
     weft_id_print(&answer->id, id);
     request->reply.location = weft_arena_printf(request->arena, "/v1/flows/%s", id);
-    struct weft_wire_flow_submitted flow = told(request, answer, spec->nodes, spec->node_count);
-    struct weft_json_writer out;
-    weft_reply_json(request, answer->duplicate ? 200 : 201, &out);
-    weft_wire_write(&weft_wire_flow_submitted, &flow, &out);
+    struct weft_wire_flow_submitted flow =
+        submitted(request, answer, spec->nodes, spec->node_count);
+    weft_reply_wire(request, answer->duplicate ? 200 : 201, &weft_wire_flow_submitted, &flow);
 }
 
-/* One that is too large to share anything. */
+/* A flow that is too large to share a transaction. */
 enum weft_rc weft_flow_submit_run(struct weft_request *request, struct weft_err *err)
 {
     struct weft_flow_spec spec = *(const struct weft_flow_spec *)request->items.item;
     struct weft_flow_submitted *answer = weft_new(request->arena, struct weft_flow_submitted);
     spec.ns = request->ns;
     answer->node = weft_new_array(request->arena, struct weft_id, spec.node_count + 1);
-    enum weft_rc rc = weft_engine_flow_submit(weft_server_engine(request->server), request->ns,
-                                              &spec, 1, answer, err);
+    enum weft_rc rc =
+        weft_engine_flow_submit(request->server->engine, request->ns, &spec, 1, answer, err);
     request->items.answer = answer;
     if (!rc)
         weft_flow_submit_write(request);
@@ -111,17 +113,14 @@ enum weft_rc weft_flow_grow_run(struct weft_request *request, struct weft_err *e
     const struct weft_flow_growth *growth = request->state;
     struct weft_flow_submitted answer = {
         .node = weft_new_array(request->arena, struct weft_id, growth->node_count + 1)};
-    enum weft_rc rc =
-        weft_engine_flow_grow(weft_server_engine(request->server), growth, &answer, err);
+    enum weft_rc rc = weft_engine_flow_grow(request->server->engine, growth, &answer, err);
     if (rc) {
         blame_node(request, &answer, err);
         return rc;
     }
     struct weft_wire_flow_submitted flow =
-        told(request, &answer, growth->nodes, growth->node_count);
-    struct weft_json_writer out;
-    weft_reply_json(request, 200, &out);
-    weft_wire_write(&weft_wire_flow_grown, &flow, &out);
+        submitted(request, &answer, growth->nodes, growth->node_count);
+    weft_reply_wire(request, 200, &weft_wire_flow_grown, &flow);
     return WEFT_OK;
 }
 
@@ -139,13 +138,11 @@ enum weft_rc weft_flow_edges_read(struct weft_request *request, struct weft_err 
 enum weft_rc weft_flow_edges_run(struct weft_request *request, struct weft_err *err)
 {
     struct weft_wire_flow_submitted linked = {0};
-    enum weft_rc rc = weft_engine_flow_edges(weft_server_engine(request->server), request->state,
-                                             &linked.revision, err);
-    struct weft_json_writer out;
+    enum weft_rc rc =
+        weft_engine_flow_edges(request->server->engine, request->state, &linked.revision, err);
     if (rc)
         return rc;
-    weft_reply_json(request, 200, &out);
-    weft_wire_write(&weft_wire_flow_linked, &linked, &out);
+    weft_reply_wire(request, 200, &weft_wire_flow_linked, &linked);
     return WEFT_OK;
 }
 
@@ -156,16 +153,6 @@ struct wanted {
     weft_usec until_us; /* boot time; 0: do not wait */
 };
 
-static enum weft_rc read_wait(struct weft_request *request, weft_usec *ret_until_us,
-                              struct weft_err *err)
-{
-    static const struct weft_request_number number = {.name = "wait_ms", .max = WEFT_WAIT_MAX};
-    int64_t wait_ms = 0;
-    enum weft_rc rc = weft_request_query_i64(request, &number, &wait_ms, err);
-    *ret_until_us = wait_ms > 0 ? weft_boot_us() + wait_ms * WEFT_MS : 0;
-    return rc;
-}
-
 enum weft_rc weft_flow_read(struct weft_request *request, struct weft_err *err)
 {
     struct wanted *wanted = weft_new(request->arena, struct wanted);
@@ -173,19 +160,17 @@ enum weft_rc weft_flow_read(struct weft_request *request, struct weft_err *err)
         (struct weft_flow_asking){.ns = request->ns, .limit = WEFT_PAGE_MAX, .counts = true};
     request->state = wanted;
     enum weft_rc rc = weft_request_id(request, &wanted->asking.flow, err);
-    return rc ? rc : read_wait(request, &wanted->until_us, err);
+    return rc ? rc : weft_api_wait_until(request, &wanted->until_us, err);
 }
 
-/* The state of the flow. A request that waits looks many times: it keeps nothing of what it read.
- */
+/* The state of the flow alone: a request that waits looks many times. */
 static enum weft_rc read_state(struct weft_request *request, const struct weft_id *id,
                                enum weft_flow_state *ret_state, struct weft_err *err)
 {
     const struct weft_flow_asking asking = {.ns = request->ns, .flow = *id};
     struct weft_arena *arena = weft_arena_new();
     struct weft_flow_page page;
-    enum weft_rc rc =
-        weft_engine_flow(weft_server_engine(request->server), &asking, arena, &page, err);
+    enum weft_rc rc = weft_engine_flow(request->server->engine, &asking, arena, &page, err);
     if (!rc)
         *ret_state = page.flow.state;
     weft_arena_free(arena);
@@ -196,21 +181,19 @@ enum weft_rc weft_flow_run(struct weft_request *request, struct weft_err *err)
 {
     const struct wanted *wanted = request->state;
     struct weft_flow_page page;
-    /* Those who wait look often: not at a thousand nodes each time. */
     if (wanted->until_us > 0) {
         enum weft_flow_state state = WEFT_FLOW_OPEN;
         enum weft_rc rc = read_state(request, &wanted->asking.flow, &state, err);
-        if (rc || (state == WEFT_FLOW_OPEN && weft_wait_for_end(request, &wanted->asking.flow,
-                                                                wanted->until_us, WEFT_WAIT_TOLD)))
+        if (rc ||
+            (state == WEFT_FLOW_OPEN && weft_wait_for_end(request, &wanted->asking.flow,
+                                                          wanted->until_us, WEFT_WAIT_NOTIFIED)))
             return rc;
     }
-    enum weft_rc rc = weft_engine_flow(weft_server_engine(request->server), &wanted->asking,
-                                       request->arena, &page, err);
+    enum weft_rc rc =
+        weft_engine_flow(request->server->engine, &wanted->asking, request->arena, &page, err);
     if (rc)
         return rc;
-    struct weft_json_writer out;
-    weft_reply_json(request, 200, &out);
-    weft_wire_write(&weft_wire_flow_page, &page, &out);
+    weft_reply_wire(request, 200, &weft_wire_flow_page, &page);
     return WEFT_OK;
 }
 
@@ -225,47 +208,19 @@ enum weft_rc weft_flow_nodes_read(struct weft_request *request, struct weft_err 
     return rc ? rc : weft_request_id(request, &wanted->asking.flow, err);
 }
 
-/* A page of items. */
-struct paged {
-    const struct weft_wire_type *type;
-    const char *item;
-    size_t stride, count;
-    const char *next;
-    weft_usec looked_to_us; /* of a short page with a next one; otherwise 0 */
-};
-
-static void reply_page(struct weft_request *request, const struct paged *page)
-{
-    struct weft_json_writer out;
-    weft_reply_json(request, 200, &out);
-    weft_json_begin_object(&out);
-    weft_json_key(&out, "items");
-    weft_json_begin_array(&out);
-    for (size_t i = 0; i < page->count; i++)
-        weft_wire_write(page->type, page->item + i * page->stride, &out);
-    weft_json_end_array(&out);
-    weft_json_key(&out, "next");
-    weft_json_put_text(&out, page->next);
-    if (page->looked_to_us) {
-        weft_json_key(&out, "looked_to");
-        weft_wire_put_moment(&out, page->looked_to_us);
-    }
-    weft_json_end_object(&out);
-}
-
 enum weft_rc weft_flow_nodes_run(struct weft_request *request, struct weft_err *err)
 {
     const struct wanted *wanted = request->state;
     struct weft_flow_page page;
-    enum weft_rc rc = weft_engine_flow(weft_server_engine(request->server), &wanted->asking,
-                                       request->arena, &page, err);
-    const struct paged nodes = {.type = &weft_wire_flow_node,
-                                .item = (const char *)page.node,
-                                .stride = sizeof(*page.node),
-                                .count = page.count,
-                                .next = page.next};
+    enum weft_rc rc =
+        weft_engine_flow(request->server->engine, &wanted->asking, request->arena, &page, err);
+    const struct weft_api_page nodes = {.type = &weft_wire_flow_node,
+                                        .item = page.node,
+                                        .stride = sizeof(*page.node),
+                                        .count = page.count,
+                                        .next = page.next};
     if (!rc)
-        reply_page(request, &nodes);
+        weft_api_reply_page(request, &nodes);
     return rc;
 }
 
@@ -295,16 +250,16 @@ enum weft_rc weft_flows_read(struct weft_request *request, struct weft_err *err)
 enum weft_rc weft_flows_run(struct weft_request *request, struct weft_err *err)
 {
     struct weft_flows flows;
-    enum weft_rc rc = weft_engine_flows(weft_server_engine(request->server), request->state,
-                                        request->arena, &flows, err);
-    const struct paged page = {.type = &weft_wire_flow,
-                               .item = (const char *)flows.item,
-                               .stride = sizeof(*flows.item),
-                               .count = flows.count,
-                               .next = flows.next,
-                               .looked_to_us = flows.looked_to_us};
+    enum weft_rc rc =
+        weft_engine_flows(request->server->engine, request->state, request->arena, &flows, err);
+    const struct weft_api_page page = {.type = &weft_wire_flow,
+                                       .item = flows.item,
+                                       .stride = sizeof(*flows.item),
+                                       .count = flows.count,
+                                       .next = flows.next,
+                                       .looked_to_us = flows.looked_to_us};
     if (!rc)
-        reply_page(request, &page);
+        weft_api_reply_page(request, &page);
     return rc;
 }
 
@@ -321,7 +276,7 @@ struct cancelling {
     bool marked;        /* the flow is cancelled; its members are being */
     bool drained;
     struct weft_flow_drain drain;
-    struct weft_flow_cancelled told;
+    struct weft_flow_cancelled answer;
 };
 
 enum weft_rc weft_flow_cancel_read(struct weft_request *request, struct weft_err *err)
@@ -332,7 +287,7 @@ enum weft_rc weft_flow_cancel_read(struct weft_request *request, struct weft_err
     if (!rc)
         rc = weft_request_id(request, &cancel->args.flow, err);
     if (!rc)
-        rc = read_wait(request, &cancel->until_us, err);
+        rc = weft_api_wait_until(request, &cancel->until_us, err);
     cancel->args.ns = request->ns;
     if (cancel->args.how == WEFT_FLOW_CANCEL_NONE)
         cancel->args.how = WEFT_FLOW_CANCEL_ALL;
@@ -352,44 +307,44 @@ enum weft_rc weft_flow_delete_read(struct weft_request *request, struct weft_err
 static enum weft_rc drain(struct weft_request *request, struct cancelling *cancel,
                           struct weft_err *err)
 {
-    struct weft_engine *engine = weft_server_engine(request->server);
+    struct weft_engine *engine = request->server->engine;
     enum weft_rc rc;
     unsigned chunks = 0;
     do {
         if (cancel->marked)
             rc = weft_engine_flow_drain(engine, &cancel->drain, err);
         else
-            rc = weft_engine_flow_cancel_now(engine, &cancel->args, &cancel->told.state,
+            rc = weft_engine_flow_cancel_now(engine, &cancel->args, &cancel->answer.state,
                                              &cancel->drain, err);
         cancel->marked |= !rc;
         chunks++;
     } while (!rc && cancel->drain.more &&
              ((cancel->drain.cancelled_now < AT_ONCE && chunks < AT_ONCE_CHUNKS) ||
               weft_boot_us() < cancel->until_us));
-    /* With the mark the flow is cancelled: what is left is done later, by this call or others. */
+    /* With the mark the flow is cancelled: the rest is done later, by this call or others. */
     if (rc && cancel->marked && err->cause == WEFT_CAUSE_FLOW_LOCKED)
         rc = WEFT_OK;
     cancel->drained = !rc && !cancel->drain.more;
-    cancel->told.cancelled = cancel->drain.cancelled_now;
+    cancel->answer.cancelled = cancel->drain.cancelled_now;
     return rc;
 }
 
-/* Whether all that was to be done is done; the state of the flow is told either way. */
+/* Whether the cancel is complete; sets the state of the answer either way. */
 static enum weft_rc look(struct weft_request *request, struct cancelling *cancel, bool *ret_done,
                          struct weft_err *err)
 {
-    if (cancel->args.remove) { /* nobody sees it any more, but so it will end */
-        if (cancel->told.state == WEFT_FLOW_OPEN)
-            cancel->told.state = WEFT_FLOW_CANCELLED;
+    if (cancel->args.remove) { /* it is hidden already; this is how it will end */
+        if (cancel->answer.state == WEFT_FLOW_OPEN)
+            cancel->answer.state = WEFT_FLOW_CANCELLED;
         *ret_done = cancel->drained;
         return WEFT_OK;
     }
-    enum weft_rc rc = read_state(request, &cancel->args.flow, &cancel->told.state, err);
+    enum weft_rc rc = read_state(request, &cancel->args.flow, &cancel->answer.state, err);
     if (rc)
         return rc;
     /* Members that run on keep it open. */
     bool ends = cancel->args.how == WEFT_FLOW_CANCEL_ALL;
-    *ret_done = cancel->told.state != WEFT_FLOW_OPEN || (cancel->drained && !ends);
+    *ret_done = cancel->answer.state != WEFT_FLOW_OPEN || (cancel->drained && !ends);
     return WEFT_OK;
 }
 
@@ -402,19 +357,17 @@ enum weft_rc weft_flow_cancel_run(struct weft_request *request, struct weft_err 
         rc = drain(request, cancel, err);
     if (!rc)
         rc = look(request, cancel, &done, err);
-    if (!rc && done && !cancel->drained) /* others did the rest: what they did counts too */
+    if (!rc && done && !cancel->drained) /* others did the rest: their work counts too */
         rc = drain(request, cancel, err);
     if (rc)
         return rc;
     if (!done && cancel->until_us > 0 &&
-        weft_wait_for_end(request, &cancel->args.flow, cancel->until_us, WEFT_WAIT_LOOKS))
+        weft_wait_for_end(request, &cancel->args.flow, cancel->until_us, WEFT_WAIT_POLLS))
         return WEFT_OK;
     if (!cancel->drained)
-        weft_server_drain(request->server, &cancel->args.flow);
+        weft_flow_work_add(request->server->drains, &cancel->args.flow, 1);
     if (done)
         weft_wait_ended(request->server, &cancel->args.flow, 1);
-    struct weft_json_writer out;
-    weft_reply_json(request, done ? 200 : 202, &out);
-    weft_wire_write(&weft_wire_flow_cancelled, &cancel->told, &out);
+    weft_reply_wire(request, done ? 200 : 202, &weft_wire_flow_cancelled, &cancel->answer);
     return WEFT_OK;
 }

@@ -1,15 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Outside /v1: is the process alive, can it work, what has it counted, what does it speak. */
+/* Health, readiness, metrics and the OpenAPI document. */
 
-#include "net/api/api.h"
+#include "net/api/api_health.h"
 
-#include "base/clock.h"
 #include "base/err.h"
-#include "net/api/metrics.h"
+#include "engine/ops.h"
+#include "net/api/api.h"
+#include "net/api/api_counts.h"
+#include "net/metrics.h"
+#include "net/server.h"
+#include "net/upkeep/presence.h"
+#include "net/upkeep/supervisor.h"
 #include "wire/wire.h"
 
 #include <dirent.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -26,8 +32,7 @@ static void reply_status(struct weft_request *request, int status, const char *w
     struct weft_json_writer out;
     weft_reply_json(request, status, &out);
     weft_json_begin_object(&out);
-    weft_json_key(&out, "status");
-    weft_json_put_text(&out, word);
+    weft_json_add_text(&out, "status", word);
     if (why)
         weft_api_put_error(why, WEFT_FENCE_NONE, &out);
     weft_json_end_object(&out);
@@ -42,17 +47,16 @@ enum weft_rc weft_health_read(struct weft_request *request, struct weft_err *err
 }
 
 /*
- * Work that nobody scans for is still taken and given, so the server is ready: a balancer that took
- * it away would make things worse.
+ * A server is ready although a scanner runs nowhere: submissions and claims still work, and a
+ * balancer that took it away would make things worse.
  */
 static void reply_ready(struct weft_request *request)
 {
     struct weft_json_writer out;
-    const char *names = weft_supervisor_uncovered(request->server, request->arena);
+    const char *names = weft_presence_uncovered(request->server, request->arena);
     weft_reply_json(request, 200, &out);
     weft_json_begin_object(&out);
-    weft_json_key(&out, "status");
-    weft_json_put_text(&out, "ok");
+    weft_json_add_text(&out, "status", "ok");
     if (names) {
         weft_json_key(&out, "warning");
         weft_json_put_text(
@@ -70,26 +74,26 @@ static void reply_not_ready(struct weft_request *request, const struct weft_err 
 
 /*
  * True when the store answers, as far as this process knows: it carried something out a moment ago,
- * the poll of once a second at least, and broke no connection off since. Balancers ask often, and
- * they ask when all engine threads are busy: so nothing is asked of the store.
+ * the poll of once a second at least, and broke no connection off since. Balancers ask often, also
+ * when all engine threads are busy, so no query is made.
  */
 static bool store_answers(struct weft_server *server)
 {
-    return weft_engine_answers(weft_server_engine(server), ANSWERED_US);
+    return weft_engine_answers(server->engine, ANSWERED_US);
 }
 
 /*
- * Answered by the loop itself, from memory. Everybody may ask, so the reason is one sentence: what
+ * Answered by the loop itself, from memory. Any client may ask, so the reason is one sentence: what
  * the store said in full, with hosts and names, is in the log.
  */
 enum weft_rc weft_readiness_read(struct weft_request *request, struct weft_err *err)
 {
     struct weft_err why = {0};
     (void)err;
-    if (!weft_server_is_open(request->server)) {
+    if (!request->server->open) {
         (void)weft_fail(&why, WEFT_UNAVAILABLE, "the server waits for its store");
         reply_not_ready(request, &why);
-    } else if (weft_engine_version(weft_server_engine(request->server), &why)) {
+    } else if (weft_engine_version(request->server->engine, &why)) {
         reply_not_ready(request, &why);
     } else if (!store_answers(request->server)) {
         (void)weft_fail(&why, WEFT_UNAVAILABLE, "%s", weft_rc_text(WEFT_UNAVAILABLE));
@@ -102,7 +106,7 @@ enum weft_rc weft_readiness_read(struct weft_request *request, struct weft_err *
 
 enum weft_rc weft_openapi_read(struct weft_request *request, struct weft_err *err)
 {
-    const struct weft_buf *document = weft_api_document(weft_server_api(request->server));
+    const struct weft_buf *document = weft_api_document(request->server->api);
     (void)err;
     weft_reply_bytes(request, document->data, document->size, "application/json");
     return WEFT_OK;
@@ -215,16 +219,16 @@ static void put_scanners(struct weft_server *server, struct weft_arena *arena, s
  */
 static void add_figures(struct weft_request *request, struct weft_buf *out)
 {
-    struct weft_figures *figures = weft_api_figures(weft_server_api(request->server));
+    struct weft_figures *figures = weft_api_figures(request->server->api);
     weft_usec now_us = weft_boot_us();
     pthread_mutex_lock(&figures->lock);
     if (figures->text.size == 0 || now_us - figures->written_us >= FRESH_US) {
         figures->written_us = now_us;
         weft_buf_clear(&figures->text);
-        weft_metrics_write(weft_server_metrics(request->server), &figures->text);
+        weft_metrics_write(request->server->metrics, &figures->text);
         put_scanners(request->server, request->arena, &figures->text);
         put_process(&figures->text);
-        put_clock(weft_engine_clock(weft_server_engine(request->server)), &figures->text);
+        put_clock(weft_engine_clock(request->server->engine), &figures->text);
     }
     weft_buf_add(out, figures->text.data, figures->text.size);
     pthread_mutex_unlock(&figures->lock);
@@ -262,8 +266,7 @@ enum weft_rc weft_metrics_read(struct weft_request *request, struct weft_err *er
     (void)err;
     weft_buf_init(&counts, METRICS_MAX);
     bool away = !store_answers(request->server);
-    bool kept = weft_counts_cache_glance(weft_api_counts(weft_server_api(request->server)), &of,
-                                         away, &counts);
+    bool kept = weft_counts_cache_glance(weft_api_counts(request->server->api), &of, away, &counts);
     if (kept || away)
         reply_metrics(request, &counts);
     weft_buf_done(&counts);
@@ -273,12 +276,11 @@ enum weft_rc weft_metrics_read(struct weft_request *request, struct weft_err *er
 enum weft_rc weft_metrics_run(struct weft_request *request, struct weft_err *err)
 {
     const struct weft_counts_of of = {.ns = request->ns, .text = WEFT_COUNTS_METRICS};
-    struct weft_counts_cache *cache = weft_api_counts(weft_server_api(request->server));
+    struct weft_counts_cache *cache = weft_api_counts(request->server->api);
     struct weft_buf counts;
     (void)err;
     weft_buf_init(&counts, METRICS_MAX);
-    enum weft_rc rc =
-        weft_counts_cache_get(cache, weft_server_engine(request->server), &of, &counts, NULL);
+    enum weft_rc rc = weft_counts_cache_get(cache, request->server->engine, &of, &counts, NULL);
     (void)rc; /* without counts, then */
     reply_metrics(request, &counts);
     weft_buf_done(&counts);

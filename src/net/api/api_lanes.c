@@ -2,10 +2,14 @@
 
 /* Lanes: their settings, and which lanes are in use. */
 
-#include "net/api/api.h"
+#include "net/api/api_lanes.h"
 
 #include "base/err.h"
 #include "core/spec.h"
+#include "engine/ops.h"
+#include "net/api/api.h"
+#include "net/api/api_counts.h"
+#include "net/server.h"
 #include "wire/wire.h"
 
 #include <assert.h>
@@ -24,27 +28,19 @@ enum weft_rc weft_lanes_run(struct weft_request *request, struct weft_err *err)
 {
     struct weft_lanes lanes;
     struct weft_texts used;
-    struct weft_engine *engine = weft_server_engine(request->server);
-    enum weft_rc rc = weft_counts_cache_lanes(weft_api_counts(weft_server_api(request->server)),
-                                              engine, request->ns, request->arena, &used, err);
+    struct weft_engine *engine = request->server->engine;
+    enum weft_rc rc = weft_counts_cache_lanes(weft_api_counts(request->server->api), engine,
+                                              request->ns, request->arena, &used, err);
     if (!rc)
         rc = weft_engine_lanes_of(engine, request->ns, used.item, used.count, request->arena,
                                   &lanes, err);
     if (rc)
         return rc;
-    const struct weft_api_list list = {.name = "lanes",
-                                       .type = &weft_wire_lane,
+    const struct weft_api_page list = {.type = &weft_wire_lane,
                                        .item = lanes.item,
                                        .stride = sizeof(*lanes.item),
                                        .count = lanes.count};
-    return weft_api_reply_list(request, &list, err);
-}
-
-static void reply(struct weft_request *request, const struct weft_lane *lane)
-{
-    struct weft_json_writer out;
-    weft_reply_json(request, 200, &out);
-    weft_wire_write(&weft_wire_lane, lane, &out);
+    return weft_api_reply_list(request, "lanes", &list, err);
 }
 
 enum weft_rc weft_lane_read(struct weft_request *request, struct weft_err *err)
@@ -56,10 +52,10 @@ enum weft_rc weft_lane_run(struct weft_request *request, struct weft_err *err)
 {
     struct weft_lane lane;
     enum weft_rc rc =
-        weft_engine_lane(weft_server_engine(request->server), request->ns,
-                         weft_request_path(request, "lane"), request->arena, &lane, err);
+        weft_engine_lane(request->server->engine, request->ns, weft_request_path(request, "lane"),
+                         request->arena, &lane, err);
     if (!rc)
-        reply(request, &lane);
+        weft_reply_wire(request, 200, &weft_wire_lane, &lane);
     return rc;
 }
 
@@ -67,10 +63,10 @@ enum weft_rc weft_lane_remove_run(struct weft_request *request, struct weft_err 
 {
     struct weft_lane lane;
     enum weft_rc rc =
-        weft_engine_lane_remove(weft_server_engine(request->server), request->ns,
+        weft_engine_lane_remove(request->server->engine, request->ns,
                                 weft_request_path(request, "lane"), request->arena, &lane, err);
     if (!rc)
-        reply(request, &lane);
+        weft_reply_wire(request, 200, &weft_wire_lane, &lane);
     return rc;
 }
 
@@ -95,8 +91,8 @@ enum weft_rc weft_lane_put_read(struct weft_request *request, struct weft_err *e
 enum weft_rc weft_lane_put_run(struct weft_request *request, struct weft_err *err)
 {
     enum weft_rc rc =
-        weft_engine_lane_put(weft_server_engine(request->server), request->ns, request->state, err);
+        weft_engine_lane_put(request->server->engine, request->ns, request->state, err);
     if (!rc)
-        reply(request, request->state);
+        weft_reply_wire(request, 200, &weft_wire_lane, request->state);
     return rc;
 }

@@ -5,10 +5,12 @@
  * each answered on its own. The messages are in wire/ops.def.
  */
 
-#include "net/api/api.h"
+#include "net/api/api_leases.h"
 
 #include "base/err.h"
 #include "core/state.h"
+#include "net/api/api.h"
+#include "net/wait/wait_ends.h"
 #include "wire/wire.h"
 
 #include <string.h>
@@ -73,10 +75,7 @@ static void write_items(struct weft_request *request)
     const struct weft_items *items = &request->items;
     const struct weft_lease_answer *answer = items->answer;
     struct weft_json_writer out;
-    weft_reply_json(request, 200, &out);
-    weft_json_begin_object(&out);
-    weft_json_key(&out, "items");
-    weft_json_begin_array(&out);
+    weft_reply_items(request, &out);
     for (size_t i = 0; i < items->count; i++) {
         weft_json_begin_object(&out);
         put_id(id_of(request, i), &out);

@@ -7,13 +7,17 @@
  * part. A page that fits one part is sent whole, with its length.
  */
 
-#include "net/api/api.h"
+#include "net/api/api_list.h"
 
 #include "base/err.h"
 #include "base/id.h"
 #include "base/moment.h"
 #include "core/cursor.h"
 #include "core/spec.h"
+#include "engine/ops.h"
+#include "net/api/api.h"
+#include "net/lines.h"
+#include "net/server.h"
 #include "wire/wire.h"
 
 #include <string.h>
@@ -29,7 +33,7 @@ struct list_state {
     struct weft_listing listing;
     bool lines;
     uint32_t left;                    /* of a page: executions still to be sent */
-    size_t told;                      /* executions sent or on their way */
+    size_t sent;                      /* executions sent or on their way */
     uint64_t bytes;                   /* that they took */
     char after[WEFT_CURSOR_TEXT_MAX]; /* where the next part begins */
 };
@@ -126,12 +130,12 @@ enum weft_rc weft_executions_read(struct weft_request *request, struct weft_err 
 
 /* ---- Parts ----------------------------------------------------------------------------------- */
 
-/* How many executions fill what is left of a part, by the size of those that were told. */
+/* How many executions fill what is left of a part, by the average size so far. */
 static uint32_t read_next(const struct list_state *list, size_t room)
 {
-    if (list->told == 0)
+    if (list->sent == 0)
         return FIRST_READ;
-    uint64_t count = room / (list->bytes / list->told + 1) + 1;
+    uint64_t count = room / (list->bytes / list->sent + 1) + 1;
     return count < STREAM_PAGE ? (uint32_t)count : STREAM_PAGE;
 }
 
@@ -141,18 +145,17 @@ static void write_items(struct list_state *list, const struct weft_read_page *pa
     size_t before = out->size;
     for (size_t i = 0; i < page->count; i++) {
         struct weft_json_writer item;
-        if (!list->lines && list->told > 0)
+        if (!list->lines && list->sent > 0)
             weft_buf_add_char(out, ',');
         weft_json_writer_init(&item, out);
         weft_wire_write(&weft_wire_execution, &page->item[i], &item);
         if (list->lines)
             weft_buf_add_char(out, '\n');
-        list->told++;
+        list->sent++;
     }
     list->bytes += out->size - before;
 }
 
-/* What follows the items of a page. */
 static void write_end(const struct weft_read_page *page, struct weft_buf *out)
 {
     struct weft_json_writer end;
@@ -176,8 +179,7 @@ static enum weft_rc add_some(struct weft_request *request, struct list_state *li
     list->listing.limit = read_next(list, out->size < PART ? PART - out->size : 0);
     if (!list->lines && list->listing.limit > list->left)
         list->listing.limit = list->left;
-    enum weft_rc rc =
-        weft_engine_list(weft_server_engine(request->server), &list->listing, arena, &page, err);
+    enum weft_rc rc = weft_engine_list(request->server->engine, &list->listing, arena, &page, err);
     if (rc)
         goto out;
     write_items(list, &page, out);
@@ -206,11 +208,11 @@ static enum weft_rc more_items(struct weft_request *request, struct weft_buf *ou
     struct list_state *list = request->state;
     bool last = false;
     for (int in_vain = 0; in_vain < STREAM_EMPTY_PAGES && out->size < PART && !last;) {
-        size_t before = list->told;
+        size_t before = list->sent;
         enum weft_rc rc = add_some(request, list, out, &last, err);
         if (rc)
             return rc;
-        in_vain += list->told == before;
+        in_vain += list->sent == before;
     }
     /* A filter that fits next to nothing: an empty line keeps the connection alive. */
     if (out->size == 0 && !last)

@@ -7,11 +7,14 @@
  * rows they write with each heartbeat.
  */
 
-#include "net/api/api.h"
+#include "net/api/api_scanners.h"
 
-#include "base/clock.h"
 #include "base/err.h"
 #include "base/id.h"
+#include "engine/ops.h"
+#include "net/api/api.h"
+#include "net/server.h"
+#include "net/upkeep/supervisor.h"
 #include "wire/wire.h"
 
 #include <string.h>
@@ -41,7 +44,7 @@ static enum weft_rc read_cursor(const char *after, bool scanners, struct cursor 
     return WEFT_OK;
 }
 
-/* Whether the list of replicas, whose ids go down, is past the cursor at this one. */
+/* Whether this replica comes after the cursor: the list is sorted by id, descending. */
 static bool is_behind(const struct cursor *cursor, const struct weft_id *replica)
 {
     return !cursor->given || weft_id_cmp(replica, &cursor->replica) < 0;
@@ -65,10 +68,7 @@ static enum weft_rc begin_page(struct weft_request *request, bool scanners, stru
         rc = read_cursor(ret_page->paging.after, scanners, &ret_page->cursor, err);
     if (rc)
         return rc;
-    weft_reply_json(request, 200, &ret_page->out);
-    weft_json_begin_object(&ret_page->out);
-    weft_json_key(&ret_page->out, "items");
-    weft_json_begin_array(&ret_page->out);
+    weft_reply_items(request, &ret_page->out);
     return WEFT_OK;
 }
 
@@ -87,8 +87,7 @@ static void put_item(struct page *page, const struct weft_wire_type *type, const
 static void end_page(struct page *page)
 {
     weft_json_end_array(&page->out);
-    weft_json_key(&page->out, "next");
-    weft_json_put_text(&page->out, page->more ? page->last : NULL);
+    weft_json_add_text(&page->out, "next", page->more ? page->last : NULL);
     weft_json_end_object(&page->out);
 }
 
@@ -100,8 +99,8 @@ static const char *id_text(const struct weft_id *id, struct weft_arena *arena)
 }
 
 /*
- * Servers and scanners belong to no namespace: whoever is bound to one has no business with where
- * they run, and none with passes over everybody's work.
+ * Servers and scanners belong to no namespace: a token that is bound to one may not see where they
+ * run, nor start passes over the work of all.
  */
 static enum weft_rc check_unbound(const struct weft_request *request, struct weft_err *err)
 {
@@ -125,7 +124,7 @@ enum weft_rc weft_replicas_read(struct weft_request *request, struct weft_err *e
 
 enum weft_rc weft_replicas_run(struct weft_request *request, struct weft_err *err)
 {
-    struct weft_engine *engine = weft_server_engine(request->server);
+    struct weft_engine *engine = request->server->engine;
     struct weft_replica_rows rows;
     struct page page;
     enum weft_rc rc = weft_engine_replicas(engine, request->arena, &rows, err);
@@ -155,19 +154,19 @@ static struct weft_scanners all_scanners(struct weft_server *server,
                                          const struct weft_replica_rows *rows,
                                          struct weft_arena *arena)
 {
-    weft_usec now_us = weft_clock_now(weft_engine_clock(weft_server_engine(server)));
-    const struct weft_scanners told = weft_replica_scanners(rows, now_us, arena);
+    weft_usec now_us = weft_clock_now(weft_engine_clock(server->engine));
+    const struct weft_scanners known = weft_replica_scanners(rows, now_us, arena);
     const struct weft_scanner_status *own = weft_supervisor_status(server, arena);
     struct weft_scanner_status *item =
-        weft_new_array(arena, struct weft_scanner_status, told.count + WEFT_SCANNER_COUNT);
+        weft_new_array(arena, struct weft_scanner_status, known.count + WEFT_SCANNER_COUNT);
     size_t count = 0, i = 0;
-    for (; i < told.count && weft_id_cmp(&told.item[i].replica, &own->replica) > 0; i++)
-        item[count++] = told.item[i];
+    for (; i < known.count && weft_id_cmp(&known.item[i].replica, &own->replica) > 0; i++)
+        item[count++] = known.item[i];
     for (size_t k = 0; k < WEFT_SCANNER_COUNT; k++)
         item[count++] = own[k];
-    for (; i < told.count; i++)
-        if (!is_of(&told.item[i], &own->replica))
-            item[count++] = told.item[i];
+    for (; i < known.count; i++)
+        if (!is_of(&known.item[i], &own->replica))
+            item[count++] = known.item[i];
     return (struct weft_scanners){.item = item, .count = count};
 }
 
@@ -182,8 +181,7 @@ enum weft_rc weft_scanners_run(struct weft_request *request, struct weft_err *er
 {
     struct weft_replica_rows rows;
     struct page page;
-    enum weft_rc rc =
-        weft_engine_replicas(weft_server_engine(request->server), request->arena, &rows, err);
+    enum weft_rc rc = weft_engine_replicas(request->server->engine, request->arena, &rows, err);
     if (!rc)
         rc = begin_page(request, true, &page, err);
     if (rc)
@@ -246,8 +244,6 @@ enum weft_rc weft_scan_run(struct weft_request *request, struct weft_err *err)
         .next_due_us = report.next_due_us,
         .duration_us = weft_boot_us() - begun_us,
     };
-    struct weft_json_writer out;
-    weft_reply_json(request, 200, &out);
-    weft_wire_write(&weft_wire_pass, &pass, &out);
+    weft_reply_wire(request, 200, &weft_wire_pass, &pass);
     return WEFT_OK;
 }

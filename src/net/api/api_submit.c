@@ -2,9 +2,12 @@
 
 /* POST /v1/executions: one spec, or many as {"items"} or as lines. */
 
-#include "net/api/api.h"
+#include "net/api/api_submit.h"
 
 #include "base/err.h"
+#include "net/api/api.h"
+#include "net/http/http_head.h"
+#include "net/lines.h"
 #include "wire/wire.h"
 
 #include <string.h>
@@ -32,9 +35,7 @@ static void write_one(struct weft_request *request, const struct weft_submitted 
     char id[WEFT_ID_TEXT];
     weft_id_print(&answer->id, id);
     request->reply.location = weft_arena_printf(request->arena, "/v1/executions/%s", id);
-    struct weft_json_writer out;
-    weft_reply_json(request, answer->duplicate ? 200 : 201, &out);
-    weft_wire_write(&weft_wire_submitted, answer, &out);
+    weft_reply_wire(request, answer->duplicate ? 200 : 201, &weft_wire_submitted, answer);
 }
 
 static void write_item(const struct weft_items *items, size_t i, struct weft_json_writer *out)
@@ -48,8 +49,7 @@ static void write_item(const struct weft_items *items, size_t i, struct weft_jso
     weft_json_begin_object(out);
     weft_api_put_error(failed, WEFT_FENCE_NONE, out);
     if (items->line) {
-        weft_json_key(out, "line");
-        weft_json_put_i64(out, items->line[i]);
+        weft_json_add_i64(out, "line", items->line[i]);
     }
     weft_json_end_object(out);
 }
@@ -78,10 +78,7 @@ void weft_submit_write(struct weft_request *request)
         return;
     }
     struct weft_json_writer out;
-    weft_reply_json(request, 200, &out);
-    weft_json_begin_object(&out);
-    weft_json_key(&out, "items");
-    weft_json_begin_array(&out);
+    weft_reply_items(request, &out);
     for (size_t i = 0; i < items->count; i++)
         write_item(items, i, &out);
     weft_json_end_array(&out);

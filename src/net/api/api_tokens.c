@@ -6,12 +6,16 @@
  * what is logged has ids and names.
  */
 
-#include "net/api/api.h"
+#include "net/api/api_tokens.h"
 
 #include "base/err.h"
 #include "base/log.h"
 #include "base/str.h"
 #include "core/cursor.h"
+#include "engine/ops.h"
+#include "net/api/api.h"
+#include "net/auth.h"
+#include "net/server.h"
 #include "wire/wire.h"
 
 #include <stdlib.h>
@@ -48,12 +52,10 @@ static enum weft_rc path_id(const struct weft_request *request, int32_t *ret_id,
 static void settle(struct weft_request *request, int status, const struct weft_wire_type *type,
                    const struct weft_token *token, const char *what)
 {
-    struct weft_json_writer out;
     weft_server_tokens_changed(request->server);
     weft_info(what, F_I64("token", token->id), F_STR("name", token->name),
               F_I64("by_token", request->token));
-    weft_reply_json(request, status, &out);
-    weft_wire_write(type, token, &out);
+    weft_reply_wire(request, status, type, token);
 }
 
 /* ---- List ------------------------------------------------------------------------------------ */
@@ -96,8 +98,7 @@ enum weft_rc weft_tokens_run(struct weft_request *request, struct weft_err *err)
     int32_t after;
     enum weft_rc rc = read_page(request, &paging, &after, err);
     if (!rc)
-        rc = weft_engine_token_list(weft_server_engine(request->server), &caller, request->arena,
-                                    &tokens, err);
+        rc = weft_engine_token_list(request->server->engine, &caller, request->arena, &tokens, err);
     if (rc)
         return rc;
     size_t first = 0;
@@ -106,24 +107,18 @@ enum weft_rc weft_tokens_run(struct weft_request *request, struct weft_err *err)
     size_t left = tokens.count - first, count = left < paging.limit ? left : paging.limit;
     struct weft_token *page = weft_new_array(request->arena, struct weft_token, count + 1);
     memcpy(page, tokens.item + first, count * sizeof(*page));
-    weft_server_show_uses(request->server, page, count);
-    struct weft_json_writer out;
-    weft_reply_json(request, 200, &out);
-    weft_json_begin_object(&out);
-    weft_json_key(&out, "items");
-    weft_json_begin_array(&out);
-    for (size_t i = 0; i < count; i++)
-        weft_wire_write(&weft_wire_token, &page[i], &out);
-    weft_json_end_array(&out);
-    weft_json_key(&out, "next");
+    weft_auth_show_uses(request->server->auth, page, count);
+    const char *next = NULL;
     if (count < left) {
         const struct weft_cursor_list cursors = cursors_of(request);
         const char *place = weft_arena_printf(request->arena, "%d", page[count - 1].id);
-        weft_json_put_text(&out, weft_cursor_write(&cursors, place, strlen(place), request->arena));
-    } else {
-        weft_json_put_text(&out, NULL);
+        next = weft_cursor_write(&cursors, place, strlen(place), request->arena);
     }
-    weft_json_end_object(&out);
+    weft_api_reply_page(request, &(struct weft_api_page){.type = &weft_wire_token,
+                                                         .item = page,
+                                                         .stride = sizeof(*page),
+                                                         .count = count,
+                                                         .next = next});
     return WEFT_OK;
 }
 
@@ -141,8 +136,8 @@ enum weft_rc weft_token_create_run(struct weft_request *request, struct weft_err
 {
     const struct weft_token_caller caller = caller_of(request);
     struct weft_token token;
-    enum weft_rc rc = weft_engine_token_create(weft_server_engine(request->server), &caller,
-                                               request->state, request->arena, &token, err);
+    enum weft_rc rc = weft_engine_token_create(request->server->engine, &caller, request->state,
+                                               request->arena, &token, err);
     if (!rc)
         settle(request, 201, &weft_wire_token_made, &token, "a token was created");
     return rc;
@@ -164,8 +159,8 @@ enum weft_rc weft_token_rotate_run(struct weft_request *request, struct weft_err
 {
     const struct weft_token_caller caller = caller_of(request);
     struct weft_token token;
-    enum weft_rc rc = weft_engine_token_rotate(weft_server_engine(request->server), &caller,
-                                               request->state, request->arena, &token, err);
+    enum weft_rc rc = weft_engine_token_rotate(request->server->engine, &caller, request->state,
+                                               request->arena, &token, err);
     if (!rc)
         settle(request, 200, &weft_wire_token_made, &token, "a token was rotated");
     return rc;
@@ -183,7 +178,7 @@ enum weft_rc weft_token_revoke_run(struct weft_request *request, struct weft_err
     const struct weft_token_caller caller = caller_of(request);
     const int32_t *id = request->state;
     struct weft_token token;
-    enum weft_rc rc = weft_engine_token_revoke(weft_server_engine(request->server), &caller, *id,
+    enum weft_rc rc = weft_engine_token_revoke(request->server->engine, &caller, *id,
                                                request->arena, &token, err);
     if (!rc)
         settle(request, 200, &weft_wire_token, &token, "a token was revoked");

@@ -1,15 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * POST /v1/leases/watch: the leases of a worker that others ended, as soon as there is one. It is
- * on the list of those who wait before it looks, and looks again only when it is told to; so a
- * watch that waits costs no query.
+ * POST /v1/leases/watch: the leases of a worker that others ended, as soon as there is one. A
+ * watch enters the list of waiting requests before it looks, and looks again only when it is woken,
+ * so a waiting watch costs no query.
  */
+
+#include "net/api/api_watch.h"
 
 #include "net/api/api.h"
 
-#include "base/clock.h"
 #include "base/err.h"
+#include "engine/ops.h"
+#include "net/http/loop.h"
+#include "net/request.h"
+#include "net/server.h"
+#include "net/wait/wait_ends.h"
 #include "wire/wire.h"
 
 struct watch_state {
@@ -34,10 +40,7 @@ enum weft_rc weft_watch_read(struct weft_request *request, struct weft_err *err)
 static void reply(struct weft_request *request, const struct weft_watched *watched)
 {
     struct weft_json_writer out;
-    weft_reply_json(request, 200, &out);
-    weft_json_begin_object(&out);
-    weft_json_key(&out, "items");
-    weft_json_begin_array(&out);
+    weft_reply_items(request, &out);
     for (size_t i = 0; i < watched->count; i++)
         weft_wire_write(&weft_wire_ended_lease, &watched->item[i], &out);
     weft_json_end_array(&out);
@@ -47,7 +50,7 @@ static void reply(struct weft_request *request, const struct weft_watched *watch
 enum weft_rc weft_watch_run(struct weft_request *request, struct weft_err *err)
 {
     struct watch_state *state = request->state;
-    struct weft_engine *engine = weft_server_engine(request->server);
+    struct weft_engine *engine = request->server->engine;
     struct weft_watched watched = {0};
     bool again = state->worker != 0; /* it has slept */
     enum weft_rc rc =
@@ -56,9 +59,10 @@ enum weft_rc weft_watch_run(struct weft_request *request, struct weft_err *err)
         return rc;
     bool waits =
         state->until_us > 0 && weft_wait_for_leases(request, state->worker, state->until_us);
-    /* Its time is up or the server stops: what came in this moment is found by its next watch. A
-     * client that hung up is told nothing, so that its next watch is. */
-    bool looks = (waits || !again) && !(again && weft_request_gone(request));
+    /* When its time is up or the server stops it does not look: the next watch finds what came
+     * meanwhile. Nor when the client hung up: an ended lease is reported once, to the next watch.
+     */
+    bool looks = (waits || !again) && !(again && weft_loop_gone(request));
     if (looks)
         rc = weft_engine_watch(engine, &state->watch, request->arena, &watched, err);
     if (!rc && (watched.count > 0 || !waits || !looks))

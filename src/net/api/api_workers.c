@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Workers: who was heard of, and the goodbye of one. */
+/* Workers: the list, and the goodbye of one. */
 
-#include "net/api/api.h"
+#include "net/api/api_workers.h"
 
 #include "core/spec.h"
+#include "engine/ops.h"
+#include "net/api/api.h"
+#include "net/server.h"
+#include "net/upkeep/roster.h"
 #include "wire/wire.h"
 
 #include <assert.h>
@@ -21,16 +25,15 @@ enum weft_rc weft_workers_read(struct weft_request *request, struct weft_err *er
 enum weft_rc weft_workers_run(struct weft_request *request, struct weft_err *err)
 {
     struct weft_workers workers;
-    enum weft_rc rc = weft_engine_workers(weft_server_engine(request->server), request->ns,
-                                          request->arena, &workers, err);
+    enum weft_rc rc =
+        weft_engine_workers(request->server->engine, request->ns, request->arena, &workers, err);
     if (rc)
         return rc;
-    const struct weft_api_list list = {.name = "workers",
-                                       .type = &weft_wire_worker,
+    const struct weft_api_page list = {.type = &weft_wire_worker,
                                        .item = workers.item,
                                        .stride = sizeof(*workers.item),
                                        .count = workers.count};
-    return weft_api_reply_list(request, &list, err);
+    return weft_api_reply_list(request, "workers", &list, err);
 }
 
 enum weft_rc weft_goodbye_read(struct weft_request *request, struct weft_err *err)
@@ -43,17 +46,16 @@ enum weft_rc weft_goodbye_run(struct weft_request *request, struct weft_err *err
 {
     const char *worker = weft_request_path(request, "worker");
     uint64_t released = 0;
-    /* First, or what was heard of it would be written again after it left the list. */
-    weft_server_forget_worker(request->server, request->ns, worker);
-    enum weft_rc rc = weft_engine_goodbye(weft_server_engine(request->server), request->ns, worker,
-                                          &released, err);
+    /* First, or upkeep would write the worker again after it left the list. */
+    weft_roster_forget(request->server->roster, request->ns, worker);
+    enum weft_rc rc =
+        weft_engine_goodbye(request->server->engine, request->ns, worker, &released, err);
     if (rc)
         return rc;
     struct weft_json_writer out;
     weft_reply_json(request, 200, &out);
     weft_json_begin_object(&out);
-    weft_json_key(&out, "released");
-    weft_json_put_i64(&out, (int64_t)released);
+    weft_json_add_i64(&out, "released", (int64_t)released);
     weft_json_end_object(&out);
     return WEFT_OK;
 }

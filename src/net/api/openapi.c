@@ -6,34 +6,23 @@
  */
 
 #include "net/api/openapi.h"
-#include "net/api/api.h"
 
-#include "net/api/route.h"
+#include "net/api/openapi_parts.h"
 #include "net/api/routes.h"
+#include "net/lines.h"
+#include "net/route.h"
 #include "wire/wire.h"
 
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
-void weft_openapi_pair(struct weft_json_writer *out, const char *key, const char *text)
-{
-    weft_json_key(out, key);
-    weft_json_put_text(out, text);
-}
-
-void weft_openapi_raw(struct weft_json_writer *out, const char *key, const char *json)
-{
-    weft_json_key(out, key);
-    weft_json_put_raw(out, json, strlen(json));
-}
-
 void weft_openapi_ref(struct weft_json_writer *out, const char *folder, const char *name)
 {
     char path[128];
     (void)snprintf(path, sizeof(path), "#/components/%s/%s", folder, name);
     weft_json_begin_object(out);
-    weft_openapi_pair(out, "$ref", path);
+    weft_json_add_text(out, "$ref", path);
     weft_json_end_object(out);
 }
 
@@ -73,11 +62,10 @@ static void put_parameter(struct weft_json_writer *out, const char *in,
                           const struct weft_param *param)
 {
     weft_json_begin_object(out);
-    weft_openapi_pair(out, "name", param->name);
-    weft_openapi_pair(out, "in", in);
-    weft_openapi_pair(out, "description", param->about);
-    weft_json_key(out, "required");
-    weft_json_put_bool(out, strcmp(in, "path") == 0);
+    weft_json_add_text(out, "name", param->name);
+    weft_json_add_text(out, "in", in);
+    weft_json_add_text(out, "description", param->about);
+    weft_json_add_bool(out, "required", strcmp(in, "path") == 0);
     weft_json_key(out, "schema");
     put_schema(out, param->schema);
     weft_json_end_object(out);
@@ -110,8 +98,7 @@ static void put_path_parameters(struct weft_json_writer *out, const char *path)
 
 static void put_parameters(struct weft_json_writer *out, const struct weft_route *route)
 {
-    weft_json_key(out, "parameters");
-    weft_json_begin_array(out);
+    weft_json_add_array(out, "parameters");
     put_path_parameters(out, route->op->path);
     for (size_t i = 0; i < WEFT_PARAMS_MAX && route->query[i].name; i++)
         put_parameter(out, "query", &route->query[i]);
@@ -126,10 +113,8 @@ static void put_parameters(struct weft_json_writer *out, const struct weft_route
 /* "content":{"TYPE":{"schema": and what the caller writes next, which ends two objects. */
 static void begin_content(struct weft_json_writer *out, const char *type)
 {
-    weft_json_key(out, "content");
-    weft_json_begin_object(out);
-    weft_json_key(out, type);
-    weft_json_begin_object(out);
+    weft_json_add_object(out, "content");
+    weft_json_add_object(out, type);
     weft_json_key(out, "schema");
 }
 
@@ -137,13 +122,11 @@ static void begin_content(struct weft_json_writer *out, const char *type)
 static void begin_items(struct weft_json_writer *out)
 {
     weft_json_begin_object(out);
-    weft_openapi_pair(out, "type", "object");
-    weft_openapi_raw(out, "required", "[\"items\"]");
-    weft_json_key(out, "properties");
-    weft_json_begin_object(out);
-    weft_json_key(out, "items");
-    weft_json_begin_object(out);
-    weft_openapi_pair(out, "type", "array");
+    weft_json_add_text(out, "type", "object");
+    weft_json_add_raw(out, "required", "[\"items\"]");
+    weft_json_add_object(out, "properties");
+    weft_json_add_object(out, "items");
+    weft_json_add_text(out, "type", "array");
     weft_json_key(out, "items");
 }
 
@@ -152,11 +135,11 @@ static void end_items(struct weft_json_writer *out, bool next)
 {
     weft_json_end_object(out);
     if (next) {
-        weft_openapi_raw(
+        weft_json_add_raw(
             out, "next",
             "{\"type\":[\"string\",\"null\"],\"description\":\"Give it as after for the next "
             "page; null at the end\"}");
-        weft_openapi_raw(
+        weft_json_add_raw(
             out, "looked_to",
             "{\"type\":\"string\",\"format\":\"date-time\",\"description\":\"Only where a filter "
             "fits little: the page is short and everything created after this moment was "
@@ -170,8 +153,7 @@ static void end_items(struct weft_json_writer *out, bool next)
 static void begin_one_of(struct weft_json_writer *out)
 {
     weft_json_begin_object(out);
-    weft_json_key(out, "oneOf");
-    weft_json_begin_array(out);
+    weft_json_add_array(out, "oneOf");
 }
 
 static void end_one_of(struct weft_json_writer *out)
@@ -184,10 +166,8 @@ static void put_body(struct weft_json_writer *out, const struct weft_route *rout
 {
     if (!route->op->takes && !route->body)
         return;
-    weft_json_key(out, "requestBody");
-    weft_json_begin_object(out);
-    weft_json_key(out, "required");
-    weft_json_put_bool(out, !route->may_be_empty);
+    weft_json_add_object(out, "requestBody");
+    weft_json_add_bool(out, "required", !route->may_be_empty);
     begin_content(out, "application/json");
     if (route->body) {
         put_schema(out, route->body);
@@ -203,9 +183,9 @@ static void put_body(struct weft_json_writer *out, const struct weft_route *rout
     }
     weft_json_end_object(out);
     for (const char *const *type = weft_lines_types; *type && route->takes_lines; type++)
-        weft_openapi_raw(out, *type,
-                         "{\"schema\":{\"type\":\"string\",\"description\":\"One item on each "
-                         "line\"}}");
+        weft_json_add_raw(out, *type,
+                          "{\"schema\":{\"type\":\"string\",\"description\":\"One item on each "
+                          "line\"}}");
     weft_json_end_object(out);
     weft_json_end_object(out);
 }
@@ -214,8 +194,7 @@ static void put_body(struct weft_json_writer *out, const struct weft_route *rout
 static void put_bulk_result(struct weft_json_writer *out, const struct weft_route *route)
 {
     weft_json_begin_object(out);
-    weft_json_key(out, "allOf");
-    weft_json_begin_array(out);
+    weft_json_add_array(out, "allOf");
     weft_openapi_ref(out, "schemas", "ItemId");
     weft_openapi_ref(out, "schemas", weft_wire_name(route->op->gives));
     weft_json_end_array(out);
@@ -270,7 +249,7 @@ static void put_answer(struct weft_json_writer *out, const struct weft_route *ro
     }
     weft_json_end_object(out);
     if (route->lines && status == 200)
-        weft_openapi_raw(
+        weft_json_add_raw(
             out, WEFT_LINES_TYPE,
             "{\"schema\":{\"type\":\"string\",\"description\":\"All items, one a line\"}}");
     weft_json_end_object(out);
@@ -281,17 +260,15 @@ static void put_response(struct weft_json_writer *out, int status, const char *a
 {
     char number[8];
     (void)snprintf(number, sizeof(number), "%d", status);
-    weft_json_key(out, number);
-    weft_json_begin_object(out);
-    weft_openapi_pair(out, "description", about);
+    weft_json_add_object(out, number);
+    weft_json_add_text(out, "description", about);
     put_answer(out, route, status);
     weft_json_end_object(out);
 }
 
 static void put_responses(struct weft_json_writer *out, const struct weft_route *route)
 {
-    weft_json_key(out, "responses");
-    weft_json_begin_object(out);
+    weft_json_add_object(out, "responses");
     put_response(out, 200, "Done", route);
     if (route->creates)
         put_response(out, 201, "Made", route);
@@ -314,7 +291,7 @@ static void put_description(struct weft_json_writer *out, const struct weft_rout
     if (route->op->scope)
         (void)snprintf(text, sizeof(text), "%s\n\nNeeds the scope `%s` where tokens are on.", about,
                        scope);
-    weft_openapi_pair(out, "description", route->op->scope ? text : about);
+    weft_json_add_text(out, "description", route->op->scope ? text : about);
 }
 
 static void put_operation(struct weft_json_writer *out, const struct weft_route *route)
@@ -322,23 +299,21 @@ static void put_operation(struct weft_json_writer *out, const struct weft_route 
     char method[8] = "";
     for (size_t i = 0; i < sizeof(method) - 1 && route->op->method[i]; i++)
         method[i] = (char)(route->op->method[i] | 0x20); /* lower case */
-    weft_json_key(out, method);
-    weft_json_begin_object(out);
-    weft_openapi_pair(out, "operationId", route->op->id);
-    weft_openapi_pair(out, "summary", route->summary);
+    weft_json_add_object(out, method);
+    weft_json_add_text(out, "operationId", route->op->id);
+    weft_json_add_text(out, "summary", route->summary);
     put_description(out, route);
     const struct weft_openapi_tag *tag = weft_openapi_tag_of(route);
-    weft_json_key(out, "tags");
-    weft_json_begin_array(out);
+    weft_json_add_array(out, "tags");
     if (tag)
         weft_json_put_text(out, tag->name);
     weft_json_end_array(out);
     /* Tokens are off where only this machine can connect, so they are always optional here. */
-    weft_openapi_raw(out, "security", route->op->scope ? "[{},{\"bearer\":[]}]" : "[]");
+    weft_json_add_raw(out, "security", route->op->scope ? "[{},{\"bearer\":[]}]" : "[]");
     char scope[WEFT_SCOPES_TEXT];
     weft_scopes_print(route->op->scope, scope);
     if (route->op->scope)
-        weft_openapi_pair(out, "x-weft-scope", scope);
+        weft_json_add_text(out, "x-weft-scope", scope);
     put_parameters(out, route);
     put_body(out, route);
     put_responses(out, route);
@@ -355,13 +330,11 @@ static bool is_first_of_path(const struct weft_route_table *routes, size_t i)
 
 static void put_paths(struct weft_json_writer *out, const struct weft_route_table *routes)
 {
-    weft_json_key(out, "paths");
-    weft_json_begin_object(out);
+    weft_json_add_object(out, "paths");
     for (size_t i = 0; i < routes->count; i++) {
         if (!is_first_of_path(routes, i))
             continue;
-        weft_json_key(out, routes->route[i].op->path);
-        weft_json_begin_object(out);
+        weft_json_add_object(out, routes->route[i].op->path);
         for (size_t k = i; k < routes->count; k++)
             if (strcmp(routes->route[k].op->path, routes->route[i].op->path) == 0)
                 put_operation(out, &routes->route[k]);
@@ -381,14 +354,13 @@ static void put_info(struct weft_json_writer *out)
         "status. A method that a path does not have is 405 `method_not_allowed`. 429, 503 and 507 "
         "carry Retry-After: the same request may be sent again. Bodies may come with "
         "`Content-Encoding: gzip` or `zstd`; their limits hold for what they unpack to.";
-    weft_json_key(out, "info");
-    weft_json_begin_object(out);
-    weft_openapi_pair(out, "title", "weft");
-    weft_openapi_pair(out, "version", WEFT_VERSION);
-    weft_openapi_pair(out, "summary", "A durable execution engine");
-    weft_openapi_pair(out, "description", about);
-    weft_openapi_raw(out, "contact", "{\"name\":\"The authors of weft\"}");
-    weft_openapi_raw(out, "license", "{\"name\":\"Apache-2.0\",\"identifier\":\"Apache-2.0\"}");
+    weft_json_add_object(out, "info");
+    weft_json_add_text(out, "title", "weft");
+    weft_json_add_text(out, "version", WEFT_VERSION);
+    weft_json_add_text(out, "summary", "A durable execution engine");
+    weft_json_add_text(out, "description", about);
+    weft_json_add_raw(out, "contact", "{\"name\":\"The authors of weft\"}");
+    weft_json_add_raw(out, "license", "{\"name\":\"Apache-2.0\",\"identifier\":\"Apache-2.0\"}");
     weft_json_end_object(out);
 }
 
@@ -397,10 +369,10 @@ void weft_openapi_write(const struct weft_route_table *routes, struct weft_buf *
     struct weft_json_writer writer;
     weft_json_writer_init(&writer, out);
     weft_json_begin_object(&writer);
-    weft_openapi_pair(&writer, "openapi", "3.1.0");
+    weft_json_add_text(&writer, "openapi", "3.1.0");
     put_info(&writer);
-    weft_openapi_raw(&writer, "servers",
-                     "[{\"url\":\"/\",\"description\":\"The server that gave this document\"}]");
+    weft_json_add_raw(&writer, "servers",
+                      "[{\"url\":\"/\",\"description\":\"The server that gave this document\"}]");
     weft_openapi_tags(routes, &writer);
     put_paths(&writer, routes);
     weft_openapi_components(routes, &writer);

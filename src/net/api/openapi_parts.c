@@ -2,10 +2,11 @@
 
 /* What the operations of the OpenAPI document refer to: tags, messages, errors, parameters. */
 
-#include "net/api/openapi.h"
+#include "net/api/openapi_parts.h"
 
 #include "base/err.h"
-#include "net/api/route.h"
+#include "core/token.h"
+#include "net/api/openapi.h"
 #include "wire/wire.h"
 
 #include <stdio.h>
@@ -44,8 +45,7 @@ const struct weft_openapi_tag *weft_openapi_tag_of(const struct weft_route *rout
 
 void weft_openapi_tags(const struct weft_route_table *routes, struct weft_json_writer *out)
 {
-    weft_json_key(out, "tags");
-    weft_json_begin_array(out);
+    weft_json_add_array(out, "tags");
     for (size_t i = 0; i < WEFT_LEN(TAGS); i++) {
         size_t r = 0;
         while (r < routes->count && !has_tag(&routes->route[r], TAGS[i].name))
@@ -53,8 +53,8 @@ void weft_openapi_tags(const struct weft_route_table *routes, struct weft_json_w
         if (r == routes->count)
             continue;
         weft_json_begin_object(out);
-        weft_openapi_pair(out, "name", TAGS[i].name);
-        weft_openapi_pair(out, "description", TAGS[i].about);
+        weft_json_add_text(out, "name", TAGS[i].name);
+        weft_json_add_text(out, "description", TAGS[i].about);
         weft_json_end_object(out);
     }
     weft_json_end_array(out);
@@ -131,15 +131,14 @@ static void put_response(struct weft_json_writer *out, const char *name, const c
     static const char request_id[] =
         "{\"X-Request-Id\":{\"description\":\"The id of the request, as in the server's log\","
         "\"schema\":{\"type\":\"string\"}}";
-    weft_json_key(out, name);
-    weft_json_begin_object(out);
-    weft_openapi_pair(out, "description", about);
+    weft_json_add_object(out, name);
+    weft_json_add_text(out, "description", about);
     char text[1024];
     (void)snprintf(text, sizeof(text), "%s%s}", request_id, headers);
-    weft_openapi_raw(out, "headers", text);
-    weft_openapi_raw(out, "content",
-                     "{\"application/json\":{\"schema\":{\"$ref\":"
-                     "\"#/components/schemas/ErrorAnswer\"}}}");
+    weft_json_add_raw(out, "headers", text);
+    weft_json_add_raw(out, "content",
+                      "{\"application/json\":{\"schema\":{\"$ref\":"
+                      "\"#/components/schemas/ErrorAnswer\"}}}");
     weft_json_end_object(out);
 }
 
@@ -149,8 +148,7 @@ static void put_responses(const struct weft_route_table *routes, struct weft_jso
     uint32_t fails = 0;
     for (size_t i = 0; i < routes->count; i++)
         fails |= weft_openapi_fails(&routes->route[i]);
-    weft_json_key(out, "responses");
-    weft_json_begin_object(out);
+    weft_json_add_object(out, "responses");
     for (size_t i = 0; i < WEFT_LEN(STATUSES); i++) {
         if (!fails_with(fails, STATUSES[i].number))
             continue;
@@ -169,59 +167,52 @@ static void put_responses(const struct weft_route_table *routes, struct weft_jso
 
 static void put_error_schemas(struct weft_json_writer *out)
 {
-    weft_json_key(out, "Error");
-    weft_json_begin_object(out);
-    weft_openapi_pair(out, "type", "object");
-    weft_openapi_raw(out, "required", "[\"code\",\"message\"]");
-    weft_json_key(out, "properties");
-    weft_json_begin_object(out);
-    weft_json_key(out, "code");
-    weft_json_begin_object(out);
-    weft_openapi_pair(out, "type", "string");
-    weft_json_key(out, "enum");
-    weft_json_begin_array(out);
+    weft_json_add_object(out, "Error");
+    weft_json_add_text(out, "type", "object");
+    weft_json_add_raw(out, "required", "[\"code\",\"message\"]");
+    weft_json_add_object(out, "properties");
+    weft_json_add_object(out, "code");
+    weft_json_add_text(out, "type", "string");
+    weft_json_add_array(out, "enum");
     for (int rc = WEFT_OK + 1; rc < WEFT_RC_COUNT; rc++)
         weft_json_put_text(out, weft_rc_wire((enum weft_rc)rc));
     weft_json_end_array(out);
     weft_json_end_object(out);
-    weft_openapi_raw(out, "message", "{\"type\":\"string\"}");
-    weft_openapi_raw(out, "hint",
-                     "{\"type\":[\"string\",\"null\"],\"description\":\"What to do\"}");
-    weft_openapi_raw(out, "field",
-                     "{\"type\":[\"string\",\"null\"],\"description\":\"What is to blame\"}");
-    weft_json_key(out, "reason");
-    weft_json_begin_object(out);
-    weft_openapi_pair(out, "type", "string");
-    weft_openapi_pair(out, "description", "Why the lease is gone, when the code is fenced");
-    weft_json_key(out, "enum");
-    weft_json_begin_array(out);
+    weft_json_add_raw(out, "message", "{\"type\":\"string\"}");
+    weft_json_add_raw(out, "hint",
+                      "{\"type\":[\"string\",\"null\"],\"description\":\"What to do\"}");
+    weft_json_add_raw(out, "field",
+                      "{\"type\":[\"string\",\"null\"],\"description\":\"What is to blame\"}");
+    weft_json_add_object(out, "reason");
+    weft_json_add_text(out, "type", "string");
+    weft_json_add_text(out, "description", "Why the lease is gone, when the code is fenced");
+    weft_json_add_array(out, "enum");
     for (int fence = WEFT_FENCE_NONE + 1; fence <= WEFT_FENCE_UNKNOWN; fence++)
         weft_json_put_text(out, weft_fence_name((enum weft_fence)fence));
     weft_json_end_array(out);
     weft_json_end_object(out);
     weft_json_end_object(out);
     weft_json_end_object(out);
-    weft_openapi_raw(
+    weft_json_add_raw(
         out, "ErrorAnswer",
         "{\"type\":\"object\",\"required\":[\"error\"],\"properties\":{\"error\":{\"$ref\":"
         "\"#/components/schemas/Error\"}}}");
-    weft_openapi_raw(out, "ItemId",
-                     "{\"type\":\"object\",\"required\":[\"id\"],\"properties\":{\"id\":{\"type\":"
-                     "\"string\",\"format\":\"uuid\"}}}");
-    weft_openapi_raw(out, "ItemError",
-                     "{\"type\":\"object\",\"required\":[\"id\",\"error\"],\"properties\":{\"id\":{"
-                     "\"type\":[\"string\",\"null\"]},\"error\":{\"$ref\":"
-                     "\"#/components/schemas/Error\"}}}");
+    weft_json_add_raw(out, "ItemId",
+                      "{\"type\":\"object\",\"required\":[\"id\"],\"properties\":{\"id\":{\"type\":"
+                      "\"string\",\"format\":\"uuid\"}}}");
+    weft_json_add_raw(
+        out, "ItemError",
+        "{\"type\":\"object\",\"required\":[\"id\",\"error\"],\"properties\":{\"id\":{"
+        "\"type\":[\"string\",\"null\"]},\"error\":{\"$ref\":"
+        "\"#/components/schemas/Error\"}}}");
 }
 
 /* ---- All ------------------------------------------------------------------------------------- */
 
 void weft_openapi_components(const struct weft_route_table *routes, struct weft_json_writer *out)
 {
-    weft_json_key(out, "components");
-    weft_json_begin_object(out);
-    weft_json_key(out, "schemas");
-    weft_json_begin_object(out);
+    weft_json_add_object(out, "components");
+    weft_json_add_object(out, "schemas");
     for (size_t i = 0; i < weft_wire_message_count; i++) {
         weft_json_key(out, weft_wire_name(weft_wire_messages[i]));
         weft_wire_schema(weft_wire_messages[i], out);
@@ -229,16 +220,16 @@ void weft_openapi_components(const struct weft_route_table *routes, struct weft_
     put_error_schemas(out);
     weft_json_end_object(out);
     put_responses(routes, out);
-    weft_openapi_raw(
+    weft_json_add_raw(
         out, "parameters",
         "{\"Namespace\":{\"name\":\"X-Weft-Namespace\",\"in\":\"header\",\"required\":false,"
         "\"description\":\"The namespace, unless the token fixes it\",\"schema\":{\"type\":"
         "\"string\",\"default\":\"default\"}},\"RequestId\":{\"name\":\"X-Request-Id\","
         "\"in\":\"header\",\"required\":false,\"description\":\"Comes back in the answer and "
         "stands in the log; made up when absent\",\"schema\":{\"type\":\"string\"}}}");
-    weft_openapi_raw(out, "securitySchemes",
-                     "{\"bearer\":{\"type\":\"http\",\"scheme\":\"bearer\",\"description\":"
-                     "\"A token from `weft token create`. Required where tokens are on; "
-                     "x-weft-scope of an operation is the scope it needs.\"}}");
+    weft_json_add_raw(out, "securitySchemes",
+                      "{\"bearer\":{\"type\":\"http\",\"scheme\":\"bearer\",\"description\":"
+                      "\"A token from `weft token create`. Required where tokens are on; "
+                      "x-weft-scope of an operation is the scope it needs.\"}}");
     weft_json_end_object(out);
 }

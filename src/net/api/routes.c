@@ -8,9 +8,23 @@
  */
 
 #include "net/api/routes.h"
-#include "net/api/api.h"
-#include "net/api/route.h"
-#include "net/inside.h"
+
+#include "core/token.h"
+#include "net/api/api_control.h"
+#include "net/api/api_counts.h"
+#include "net/api/api_executions.h"
+#include "net/api/api_flows.h"
+#include "net/api/api_health.h"
+#include "net/api/api_lanes.h"
+#include "net/api/api_leases.h"
+#include "net/api/api_list.h"
+#include "net/api/api_scanners.h"
+#include "net/api/api_submit.h"
+#include "net/api/api_tokens.h"
+#include "net/api/api_watch.h"
+#include "net/api/api_workers.h"
+#include "net/group/claims.h"
+#include "net/route.h"
 #include "wire/wire.h"
 
 #define OP(name) (&weft_ops[WEFT_OP_##name])

@@ -4,7 +4,7 @@
 
 /* What the rows of routes.c are made of: ceilings, parameters, and schemas that are no messages. */
 
-#include "net/net.h"
+#include "net/route.h"
 
 #define KIB(n) ((size_t)(n) << 10)
 #define MIB(n) ((size_t)(n) << 20)

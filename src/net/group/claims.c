@@ -1,26 +1,34 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * POST /v1/claims. Claims that are asked for at the same time become one call of the engine, which
- * takes work for all of them in one transaction. One that finds nothing and may wait goes to sleep
- * (waits.c) and comes back here when it is woken; one whose time is up is answered without another
- * look, because whatever came would have woken it.
+ * POST /v1/claims. Claims that come at the same time become one call of the engine, which takes
+ * work for all of them in one transaction. A claim that finds nothing and may wait goes to sleep
+ * (wait_claims.c) and comes back here when it is woken; when its time is up it is answered without
+ * another look, because work would have woken it.
  *
  * A claim begins only while there is room for its answer (answers.h): leases that were given must
  * be sent. Without room it sleeps for a while, and is then answered `unavailable`; no lease is
  * touched by that.
  *
- * Leases that no client will hear of are given back at once: before the answer when the client has
- * hung up, after it when the answer could not be sent. So are leases for a token that was revoked
- * or expired by the time they were committed.
+ * Leases that do not reach their client are released at once: before the answer when the client has
+ * hung up, after it when the answer could not be sent; and when the token was revoked or expired by
+ * the time they were committed.
  */
 
-#include "net/api/metrics.h"
-#include "net/inside.h"
+#include "net/group/claims.h"
 
 #include "base/err.h"
 #include "base/limits.h"
 #include "base/log.h"
+#include "net/auth.h"
+#include "net/group/group.h"
+#include "net/http/answers.h"
+#include "net/http/loop.h"
+#include "net/metrics.h"
+#include "net/request.h"
+#include "net/server.h"
+#include "net/upkeep/roster.h"
+#include "net/wait/wait_claims.h"
 #include "wire/wire.h"
 
 #include <stdlib.h>
@@ -43,10 +51,7 @@ struct claim_state {
 enum weft_rc weft_claims_read(struct weft_request *request, struct weft_err *err)
 {
     struct claim_state *state = weft_new(request->arena, struct claim_state);
-    struct weft_json body;
-    enum weft_rc rc = weft_request_object(request, false, &body, err);
-    if (!rc)
-        rc = weft_wire_read(&weft_wire_claim, &body, request->arena, &state->claim, err);
+    enum weft_rc rc = weft_request_read(request, false, &weft_wire_claim, &state->claim, err);
     if (rc)
         return rc;
     struct weft_claim *claim = &state->claim;
@@ -73,15 +78,13 @@ struct give_back {
     struct weft_put_back item[];
 };
 
-/* On an engine thread. What cannot be given back now comes back when its lease runs out. */
+/* On an engine thread. An execution that cannot be released now is, when its lease runs out. */
 static void give_back(struct weft_server *server, void *context)
 {
     struct give_back *back = context;
     struct weft_err err = {0};
-    weft_metric_add(weft_server_metrics(server), WEFT_METRIC_UNDELIVERED, 0, back->count);
-    struct weft_lease_answer *answer = calloc(back->count, sizeof(*answer));
-    if (!answer)
-        weft_oom(back->count * sizeof(*answer));
+    weft_metric_add(server->metrics, WEFT_METRIC_UNDELIVERED, 0, back->count);
+    struct weft_lease_answer *answer = weft_alloc(back->count, sizeof(*answer));
     enum weft_rc rc = weft_engine_put_back(server->engine, WEFT_PUT_BACK_RELEASE, back->item,
                                            back->count, answer, &err);
     if (rc)
@@ -94,9 +97,7 @@ static void give_back(struct weft_server *server, void *context)
 static struct give_back *held_by(const struct claim_state *state)
 {
     size_t size = state->held_count * sizeof(*state->held);
-    struct give_back *back = malloc(sizeof(*back) + size);
-    if (!back)
-        weft_oom(sizeof(*back) + size);
+    struct give_back *back = weft_alloc(1, sizeof(*back) + size);
     back->count = state->held_count;
     memcpy(back->item, state->held, size);
     return back;
@@ -116,10 +117,7 @@ static void answer_items(struct weft_request *request, const struct weft_claim_r
 {
     struct claim_state *state = request->state;
     struct weft_json_writer out;
-    weft_reply_json(request, 200, &out);
-    weft_json_begin_object(&out);
-    weft_json_key(&out, "items");
-    weft_json_begin_array(&out);
+    weft_reply_items(request, &out);
     for (size_t i = 0; i < result->count; i++) {
         if (result->item[i].claim != index)
             continue;
@@ -149,7 +147,7 @@ static bool refuse_late(struct weft_request *request)
     return true;
 }
 
-/* Writes the answer of one ask, or puts it to sleep (false): then it is not ours any more. */
+/* Writes the answer of one request, or puts it to sleep (false): then it is the list's. */
 static bool settle(struct weft_request *request, const struct weft_claim_result *result,
                    size_t index)
 {
@@ -256,15 +254,15 @@ static void meet_workers(struct weft_server *server, const struct weft_claims_lo
     }
     if (met == 0)
         return;
-    struct weft_worker_met *told = weft_new_array(lot->arena, struct weft_worker_met, met);
-    if (weft_engine_meet_workers(server->engine, watch, met, told, NULL))
+    struct weft_worker_met *answer = weft_new_array(lot->arena, struct weft_worker_met, met);
+    if (weft_engine_meet_workers(server->engine, watch, met, answer, NULL))
         return;
     for (size_t i = 0; i < met; i++)
-        if (told[i].err.rc)
-            weft_reply_error(request[i], &told[i].err);
+        if (answer[i].err.rc)
+            weft_reply_error(request[i], &answer[i].err);
 }
 
-/* Answers those whose wait is over and keeps the others; enters who may have to wait. */
+/* Answers the claims whose wait is over and keeps the others; enters those that may wait. */
 static size_t admit(struct weft_server *server, struct weft_claims_lot *lot, size_t count)
 {
     size_t kept = 0;
@@ -350,7 +348,7 @@ static void fail_late(struct weft_request *request, const struct weft_claim_resu
 }
 
 /*
- * Answers the claims of members that come after very many nodes. On an engine thread, as an errand:
+ * Answers the claims of members that come after very many nodes. On an engine thread, as a task:
  * the call that took them is over, so no other claim, and no other writing, waits for this.
  */
 static void answer_apart(struct weft_server *server, void *context)

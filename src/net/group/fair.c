@@ -55,9 +55,7 @@ static struct weft_fair_line *find(const struct weft_fair *fair, const char *ns)
 /* A new line comes last: behind all that wait already. */
 static struct weft_fair_line *add_line(struct weft_fair *fair, const char *ns)
 {
-    struct weft_fair_line *line = fair->spare ? fair->spare : malloc(sizeof(*line));
-    if (!line)
-        weft_oom(sizeof(*line));
+    struct weft_fair_line *line = fair->spare ? fair->spare : weft_alloc(1, sizeof(*line));
     fair->spare = NULL;
     *line = (struct weft_fair_line){.same = fair->bucket[bucket_of(ns)]};
     line->last_party = &line->party;
@@ -107,9 +105,7 @@ static void append_party(struct weft_fair_line *line, struct party *party)
 
 static struct party *add_party(struct weft_fair_line *line, const struct weft_request *request)
 {
-    struct party *party = line->home.count == 0 ? &line->home : malloc(sizeof(*party));
-    if (!party)
-        weft_oom(sizeof(*party));
+    struct party *party = line->home.count == 0 ? &line->home : weft_alloc(1, sizeof(*party));
     *party = (struct party){.token = request->token, .walks = request->walks};
     party->last = &party->first;
     append_party(line, party);
@@ -259,7 +255,7 @@ size_t weft_fair_take(struct weft_fair *fair, const struct weft_fair_limit *limi
     bool shared = fair->lines > 1;
     for (size_t i = 0; i < fair->lines; i++, line = line->after)
         line->taken = 0;
-    size_t in_vain = 0; /* lines looked at since an ask was taken */
+    size_t in_vain = 0; /* lines looked at since a request was taken */
     while (line && sum.count < limit->count && in_vain < fair->lines) {
         struct weft_fair_line *after = line->after;
         struct party *meant = meant_of(line, limit);

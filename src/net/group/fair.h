@@ -10,7 +10,7 @@
  * its lock around it.
  */
 
-#include "net/net.h"
+#include "net/request.h"
 
 struct weft_fair_line; /* opaque */
 
@@ -24,7 +24,7 @@ enum {
     WEFT_SMALL_BYTES = 256 * 1024,
 };
 
-/* Sums over the asks of some lines. */
+/* Sums over the requests of some lines. */
 struct weft_fair_sum {
     size_t count, items, bytes;
 };
@@ -40,7 +40,7 @@ struct weft_fair {
 
 void weft_fair_done(struct weft_fair *fair); /* it is empty */
 
-/* Puts an ask behind those of its namespace. request->weight says how many items it has. */
+/* Puts a request behind those of its namespace. request->weight says how many items it has. */
 void weft_fair_put(struct weft_fair *fair, struct weft_request *request);
 /* The requests of a namespace that wait. */
 struct weft_fair_sum weft_fair_of(const struct weft_fair *fair, const char *ns);
@@ -59,12 +59,12 @@ enum weft_fair_lines { WEFT_FAIR_ALL, WEFT_FAIR_SMALL, WEFT_FAIR_LARGE };
 struct weft_fair_limit {
     enum weft_fair_lines lines;
     size_t count, items, bytes;
-    size_t share;       /* items of one namespace beside its first ask, when several wait */
+    size_t share;       /* items of one namespace beside its first request, when several wait */
     weft_fair_may *may; /* or NULL; what may not is passed over */
     const void *context;
 };
 /*
- * Takes asks in turns, one of each namespace, as many as fit; the first one in any case. A line
+ * Takes requests in turns, one of each namespace, as many as fit; the first one in any case. A line
  * of which nothing fitted is the first one of the next call. Says how many it took, into `to`
  * (room for limit->count), and what they are in all.
  */

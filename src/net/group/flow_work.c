@@ -1,20 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * What this server does for flows beside the requests: cascades, after members have ended, and
- * drains, the cancelling of members that a request did not wait for. A request adds the flow here
- * after its commit and goes on. For each of the two, one errand at a time works on all flows that
- * were added since the last one: so flows that move at the same time share transactions, and many
- * large flows take one thread, not all. Each flow gets a bounded piece of work (two hops, a chunk
- * of members) and is added again if there is more; other flows join in between, and other errands
- * take their turns. What fails is left to the scanners: dependency and cancel_backlog.
+ * Cascades follow the end of members; drains cancel members that a request did not wait for. A
+ * request adds the flow here after its commit and goes on. For each of the two, one task at a time
+ * works on all flows that were added since the last one: so flows that move at the same time share
+ * transactions, and many large flows take one thread, not all. Each flow gets a bounded piece of
+ * work (two hops, a chunk of members) and is added again if there is more; other flows join in
+ * between, and other tasks take their turns. What fails is left to the scanners: dependency and
+ * cancel_backlog.
  */
 
-#include "net/inside.h"
+#include "net/group/flow_work.h"
 
+#include "base/arena.h"
 #include "base/id.h"
 #include "base/log.h"
+#include "engine/ops.h"
+#include "net/group/group.h"
+#include "net/server.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,18 +30,16 @@ struct weft_flow_work {
     pthread_mutex_t lock; /* over all below; stands alone */
     struct weft_id *flow; /* owned; some perhaps twice */
     size_t count, room;
-    bool running; /* an errand is queued or under way */
+    bool running; /* a task is queued or under way */
     bool stopping;
 
-    bool failing; /* the errand's */
+    bool failing; /* the task's */
 };
 
 struct weft_flow_work *weft_flow_work_new(struct weft_server *server, weft_flow_work_fn *run,
                                           const char *failed)
 {
-    struct weft_flow_work *work = calloc(1, sizeof(*work));
-    if (!work)
-        weft_oom(sizeof(*work));
+    struct weft_flow_work *work = weft_alloc(1, sizeof(*work));
     work->server = server;
     work->run = run;
     work->failed = failed;
@@ -68,8 +71,8 @@ static int by_id(const void *left, const void *right)
 }
 
 /*
- * Takes the flows that were added: the caller frees them. After a stop these are none, also for an
- * errand that was waiting for a thread when the stop came.
+ * Takes the flows that were added: the caller frees them. After a stop there are none, also for a
+ * task that was queued before it.
  */
 static struct weft_id *take(struct weft_flow_work *work, size_t *ret_count)
 {
@@ -99,8 +102,8 @@ static void note(struct weft_flow_work *work, enum weft_rc rc, const struct weft
     work->failing = rc != WEFT_OK;
 }
 
-/* Flows that are added meanwhile are for the next errand, behind the requests that wait by then. */
-static void run_errand(struct weft_server *server, void *context)
+/* Flows that are added meanwhile are for the next task, behind the requests that wait by then. */
+static void run_task(struct weft_server *server, void *context)
 {
     struct weft_flow_work *work = context;
     struct weft_err err = {0};
@@ -114,7 +117,7 @@ static void run_errand(struct weft_server *server, void *context)
     bool again = work->running;
     pthread_mutex_unlock(&work->lock);
     if (again)
-        weft_groups_do(server->groups, run_errand, work);
+        weft_groups_do(server->groups, run_task, work);
 }
 
 void weft_flow_work_add(void *context, const struct weft_id *flow, size_t count)
@@ -135,7 +138,7 @@ void weft_flow_work_add(void *context, const struct weft_id *flow, size_t count)
     work->running |= first;
     pthread_mutex_unlock(&work->lock);
     if (first)
-        weft_groups_do(work->server->groups, run_errand, work);
+        weft_groups_do(work->server->groups, run_task, work);
 }
 
 /* ---- The two --------------------------------------------------------------------------------- */
@@ -158,9 +161,4 @@ enum weft_rc weft_flow_work_drain(struct weft_server *server, const struct weft_
             weft_flow_work_add(server->drains, &flow[i], 1);
     }
     return rc;
-}
-
-void weft_server_drain(struct weft_server *server, const struct weft_id *flow)
-{
-    weft_flow_work_add(server->drains, flow, 1);
 }

@@ -2,22 +2,31 @@
 
 /*
  * Group commit. Requests of the same kind that wait at the same time become one call of the
- * engine, hence one transaction; nobody is answered before it has committed. There is no delay to
- * collect more: what arrives while a transaction runs goes into the next one, so groups grow by
+ * engine, hence one transaction; no request is answered before it has committed. There is no delay
+ * to collect more: what arrives while a transaction runs goes into the next one, so groups grow by
  * themselves as the store gets slower, and a lone request does not wait.
  *
- * Here are the threads; which of the requests come next is decided by plan.c, and what becomes of
- * those that were taken together by group_run.c.
+ * Here are the threads; plan.c decides which requests come next, group_run.c runs those that were
+ * taken together.
  */
 
-#include "net/api/metrics.h"
-#include "net/group/plan.h"
+#include "net/group/group.h"
 
 #include "base/err.h"
 #include "base/heap.h"
 #include "base/limits.h"
+#include "base/thread.h"
+#include "engine/ops.h"
+#include "net/auth.h"
+#include "net/group/plan.h"
+#include "net/http/body.h"
+#include "net/http/loop.h"
+#include "net/metrics.h"
+#include "net/server.h"
+#include "net/wait/wait_ends.h"
 
 #include <assert.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -30,8 +39,8 @@ enum {
  * Something else to do on an engine thread. It may write, but does not count as a call that does:
  * one that reads for long would keep all writing away from a store with one writer.
  */
-struct errand {
-    struct errand *next;
+struct task {
+    struct task *next;
     void (*fn)(struct weft_server *server, void *context);
     void *context;
 };
@@ -44,12 +53,12 @@ struct weft_groups {
     pthread_mutex_t lock; /* over all below */
     pthread_cond_t work;
     struct weft_plan plan;
-    struct errand *errand, **last_errand;
-    unsigned runs;  /* batches and errands so far */
+    struct task *task, **last_task;
+    unsigned runs;  /* batches and tasks so far */
     unsigned seen;  /* runs at the last look of weft_groups_rest() */
     unsigned rests; /* how often the threads were asked to rest */
     bool stopping;
-    bool ended; /* the last thread has left: nobody takes what is put now */
+    bool ended; /* the last thread has left: no thread takes what is queued now */
     uint32_t alive;
 };
 
@@ -57,17 +66,17 @@ struct weft_groups {
 
 static void show_depth(struct weft_groups *groups, enum weft_group group)
 {
-    weft_metric_set(weft_server_metrics(groups->server), WEFT_METRIC_QUEUE_DEPTH, group,
+    weft_metric_set(groups->server->metrics, WEFT_METRIC_QUEUE_DEPTH, group,
                     groups->plan.queue[group].fair.all.count);
 }
 
-static struct errand *pop_errand(struct weft_groups *groups)
+static struct task *pop_task(struct weft_groups *groups)
 {
-    struct errand *errand = groups->errand;
-    groups->errand = errand->next;
-    if (!groups->errand)
-        groups->last_errand = &groups->errand;
-    return errand;
+    struct task *task = groups->task;
+    groups->task = task->next;
+    if (!groups->task)
+        groups->last_task = &groups->task;
+    return task;
 }
 
 /* Wakes a thread if there is something for it; it will wake the next. */
@@ -77,15 +86,14 @@ static void wake_one(struct weft_groups *groups)
         pthread_cond_signal(&groups->work);
 }
 
-/* The next batch or errand (owned, else NULL) in turn; false when nothing may run now. */
-static bool next_batch(struct weft_groups *groups, struct weft_batch *batch,
-                       struct errand **ret_errand)
+/* The next batch or task (owned, else NULL) in turn; false when nothing may run now. */
+static bool next_batch(struct weft_groups *groups, struct weft_batch *batch, struct task **ret_task)
 {
     if (!weft_plan_take(&groups->plan, weft_boot_us(), batch))
         return false;
-    *ret_errand = batch->errand ? pop_errand(groups) : NULL;
-    for (size_t i = 0; i < batch->lots; i++)
-        show_depth(groups, batch->lot[i].group);
+    *ret_task = batch->task ? pop_task(groups) : NULL;
+    for (size_t i = 0; i < batch->parts; i++)
+        show_depth(groups, batch->part[i].group);
     wake_one(groups);
     return true;
 }
@@ -165,20 +173,20 @@ static void run_alone(struct weft_server *server, enum weft_group class,
 
 static void run_batch(struct weft_server *server, struct weft_batch *batch)
 {
-    struct weft_metrics *metrics = weft_server_metrics(server);
+    struct weft_metrics *metrics = server->metrics;
     weft_usec began_us = weft_boot_us();
-    for (size_t i = 0; i < batch->lots; i++) {
-        const struct weft_group_part *lot = &batch->lot[i];
-        assert(lot->count > 0); /* only queues with work are taken from */
-        weft_metric_observe(metrics, WEFT_METRIC_GROUP_ITEMS, lot->group, lot->items);
-        weft_metric_observe(metrics, WEFT_METRIC_GROUP_REQUESTS, lot->group, lot->count);
+    for (size_t i = 0; i < batch->parts; i++) {
+        const struct weft_group_part *part = &batch->part[i];
+        assert(part->count > 0); /* only queues with work are taken from */
+        weft_metric_observe(metrics, WEFT_METRIC_GROUP_ITEMS, part->group, part->items);
+        weft_metric_observe(metrics, WEFT_METRIC_GROUP_REQUESTS, part->group, part->count);
     }
-    if (weft_group_alone(batch->lot[0].group))
-        run_alone(server, batch->lot[0].group, batch->lot[0].request[0]);
+    if (weft_group_alone(batch->part[0].group))
+        run_alone(server, batch->part[0].group, batch->part[0].request[0]);
     else
-        weft_group_run(server, batch->lot, batch->lots);
-    for (size_t i = 0; i < batch->lots; i++)
-        weft_metric_observe(metrics, WEFT_METRIC_GROUP_SECONDS, batch->lot[i].group,
+        weft_group_run(server, batch->part, batch->parts);
+    for (size_t i = 0; i < batch->parts; i++)
+        weft_metric_observe(metrics, WEFT_METRIC_GROUP_SECONDS, batch->part[i].group,
                             (uint64_t)(weft_boot_us() - began_us));
 }
 
@@ -201,25 +209,25 @@ static void *run_thread(void *context)
     struct weft_groups *groups = context;
     struct weft_request *request[WEFT_GROUP_PARTS_MAX][WEFT_BATCH_MAX] = {0};
     struct weft_batch batch = {0};
-    struct errand *errand = NULL;
+    struct task *task = NULL;
     unsigned rests = 0;
     for (size_t i = 0; i < WEFT_GROUP_PARTS_MAX; i++)
-        batch.lot[i].request = request[i];
+        batch.part[i].request = request[i];
     pthread_mutex_lock(&groups->lock);
     for (;;) {
-        if (next_batch(groups, &batch, &errand)) {
+        if (next_batch(groups, &batch, &task)) {
             groups->runs++;
             own_batch = &batch;
             pthread_mutex_unlock(&groups->lock);
-            if (errand)
-                errand->fn(groups->server, errand->context);
+            if (task)
+                task->fn(groups->server, task->context);
             else
                 run_batch(groups->server, &batch);
-            free(errand);
+            free(task);
             own_batch = NULL;
             pthread_mutex_lock(&groups->lock);
             weft_plan_give_back(&groups->plan, &batch);
-        } else if (groups->stopping && groups->plan.waiting == 0 && !groups->errand) {
+        } else if (groups->stopping && groups->plan.waiting == 0 && !groups->task) {
             break;
         } else if (rests != groups->rests) {
             rests = groups->rests;
@@ -237,7 +245,6 @@ static void *run_thread(void *context)
     return NULL;
 }
 
-/* Reads that found no room for their answers for long enough. A stream is cut off. */
 void weft_groups_sweep(struct weft_groups *groups)
 {
     struct weft_request *request[WEFT_BATCH_MAX];
@@ -294,7 +301,7 @@ static void put(struct weft_groups *groups, struct weft_request *request)
     show_depth(groups, weft_plan_put(&groups->plan, request));
 }
 
-/* No thread will take it any more. A stream is cut off: nobody takes the part for the whole. */
+/* No thread will take it any more. A stream is cut off, so that its part is not taken for all. */
 static void turn_away(struct weft_groups *groups, struct weft_request *request)
 {
     struct weft_err err = {0};
@@ -379,22 +386,14 @@ void weft_groups_put(struct weft_groups *groups, struct weft_request *first)
 void weft_groups_do(struct weft_groups *groups, void (*fn)(struct weft_server *, void *),
                     void *context)
 {
-    struct errand *errand = malloc(sizeof(*errand));
-    if (!errand)
-        weft_oom(sizeof(*errand));
-    *errand = (struct errand){.fn = fn, .context = context};
+    struct task *task = weft_alloc(1, sizeof(*task));
+    *task = (struct task){.fn = fn, .context = context};
     pthread_mutex_lock(&groups->lock);
-    *groups->last_errand = errand;
-    groups->last_errand = &errand->next;
-    groups->plan.errands++;
+    *groups->last_task = task;
+    groups->last_task = &task->next;
+    groups->plan.tasks++;
     wake_one(groups);
     pthread_mutex_unlock(&groups->lock);
-}
-
-void weft_server_do(struct weft_server *server, void (*fn)(struct weft_server *, void *),
-                    void *context)
-{
-    weft_groups_do(server->groups, fn, context);
 }
 
 size_t weft_groups_waiting(struct weft_groups *groups)
@@ -407,20 +406,16 @@ size_t weft_groups_waiting(struct weft_groups *groups)
 
 struct weft_groups *weft_groups_new(struct weft_server *server)
 {
-    struct weft_groups *groups = calloc(1, sizeof(*groups));
-    if (!groups)
-        weft_oom(sizeof(*groups));
+    struct weft_groups *groups = weft_alloc(1, sizeof(*groups));
     groups->server = server;
-    groups->last_errand = &groups->errand;
+    groups->last_task = &groups->task;
     pthread_mutex_init(&groups->lock, NULL);
     pthread_cond_init(&groups->work, NULL);
     groups->threads = groups->alive = server->config.threads;
     weft_plan_init(&groups->plan, groups->threads, weft_engine_writers(server->engine));
     if (server->loop)
         groups->plan.answers = weft_loop_answers(server->loop);
-    groups->thread = calloc(groups->threads, sizeof(*groups->thread));
-    if (!groups->thread)
-        weft_oom(groups->threads * sizeof(*groups->thread));
+    groups->thread = weft_alloc(groups->threads, sizeof(*groups->thread));
     for (uint32_t i = 0; i < groups->threads; i++)
         weft_thread_start(&groups->thread[i], "weft-engine", run_thread, groups);
     return groups;
@@ -445,11 +440,11 @@ void weft_groups_free(struct weft_groups *groups)
     if (!groups)
         return;
     weft_groups_stop(groups);
-    while (groups->errand) {
-        struct errand *errand = groups->errand;
-        groups->errand = errand->next;
-        errand->fn(groups->server, errand->context);
-        free(errand);
+    while (groups->task) {
+        struct task *task = groups->task;
+        groups->task = task->next;
+        task->fn(groups->server, task->context);
+        free(task);
     }
     weft_plan_done(&groups->plan);
     pthread_cond_destroy(&groups->work);

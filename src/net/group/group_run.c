@@ -6,11 +6,17 @@
  * (weft_engine_together()).
  */
 
-#include "net/api/metrics.h"
-#include "net/group/kinds.h"
-
 #include "base/err.h"
 #include "base/limits.h"
+#include "engine/ops.h"
+#include "net/api/api_control.h"
+#include "net/group/claims.h"
+#include "net/group/group.h"
+#include "net/group/kinds.h"
+#include "net/http/loop.h"
+#include "net/metrics.h"
+#include "net/request.h"
+#include "net/server.h"
 
 #include <string.h>
 
@@ -198,7 +204,7 @@ static void conclude(struct weft_server *server, const struct weft_kind *kind,
         finish(lot->request, kept, WEFT_OK, err);
         return;
     }
-    weft_metric_add(weft_server_metrics(server), WEFT_METRIC_STORE_FAILURES, 0, 1);
+    weft_metric_add(server->metrics, WEFT_METRIC_STORE_FAILURES, 0, 1);
     /*
      * A call that fails as a whole has written nothing. When the store did not fail, an input of
      * one request should have been refused earlier: each request gets a call of its own.

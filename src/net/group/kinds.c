@@ -3,6 +3,8 @@
 #include "net/group/kinds.h"
 
 #include "engine/call.h"
+#include "net/api/api_control.h"
+#include "net/route.h"
 
 #include <assert.h>
 

@@ -4,8 +4,11 @@
 
 /* The kinds of requests that group.c folds together, from the rows FOLDED of wire/ops.def. */
 
-#include "net/api/api.h"
-#include "net/inside.h"
+#include "net/route.h"
+
+struct weft_engine;
+struct weft_request;
+struct weft_server;
 
 /* Where an item keeps fields that the server must fill in or check. */
 enum weft_item_kind {

@@ -6,26 +6,25 @@
  * store with one writer gets one writing call at a time. A call takes at most WEFT_BATCH_MAX items
  * and WEFT_BATCH_BYTES, which is what one transaction takes.
  *
- * The kinds of which most of the traffic is, submit, claim and complete, are taken together as long
+ * The kinds with most of the traffic, submit, claim and complete, are taken together as long
  * as they are small, and share a transaction (group_run.c). One such joint call runs while another
  * waits for the disk, but the second begins only when at least as many requests wait as the first
- * has: else the first request to come would begin with next to nothing, its commit would stand in
- * line behind the other one all the same, and all who come later behind both. Two that are about as
- * large make the fewest commits that everybody has to wait for. One that is held up, by a lock or
- * by the network, does not count: the others need not wait for it. With a single writer there is
- * nothing to run beside a commit; there the kinds take turns.
+ * has: otherwise the first request to come would begin alone, its commit would wait for the other
+ * one all the same, and later requests for both. A call that is held up, by a lock or by the
+ * network, does not count. With a single writer nothing can run beside a commit; there the kinds
+ * take turns.
  *
  * A namespace with much to submit is served by calls of its own, beside the joint ones of the
  * others: these do not wait for its large transactions, and it does not wait for them.
  *
  * What is not folded together runs alone, in classes with slots of their own: quick reads; lists
  * and parts of streams; large bodies to be parsed; large flows, their growth, and cancel and replay
- * of many; administration. A class never has all threads, all slow ones and errands together leave
+ * of many; administration. A class never has all threads, all slow ones and tasks together leave
  * two, and one is left to quick reads whatever else runs. One namespace never has all slots of a
- * slow class, nor all threads that slow ones may have: another one need not wait until something
- * ends that takes long. Of those threads one is kept for a list and one for an errand while there
- * is none, because the others may run for seconds. With fewer than four threads all that is one or
- * none, and things take turns.
+ * slow class, nor all threads for slow classes, so that another namespace need not wait for its
+ * long calls. Of these threads one is kept for a list and one for a task while none runs, because
+ * the others may run for seconds. With fewer than four threads all that is one or none, and things
+ * take turns.
  *
  * A list with a filter may look at rows for as long as it is allowed to and find nothing: it is a
  * walk. A token (without tokens: a namespace) has at most two of them at once, and one slot less
@@ -33,20 +32,21 @@
  * need not wait for them. A bounded number more waits in the queue, without a thread; the rest is
  * refused.
  *
- * Errands, what the server does for itself (passes, leases to give back), are one more kind: they
- * wait for their turn like the requests, and the requests for theirs.
+ * Tasks, the work of the server itself (passes, leases to release), are one more kind and take
+ * turns with the requests.
  */
 
 #include "net/group/plan.h"
 
 #include "base/limits.h"
+#include "net/group/claims.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum {
-    ERRANDS = WEFT_GROUP_COUNT, /* the turn of errands, behind those of the groups */
+    TASKS = WEFT_GROUP_COUNT, /* the turn of tasks, behind those of the groups */
     TURN_COUNT,
     SHARE = WEFT_BATCH_MAX / 4, /* of a transaction, of one namespace while others wait */
     FLOW_LARGE = 1 << 20,       /* a body of a flow: it is parsed by the thread that stores it */
@@ -64,9 +64,7 @@ enum {
 void weft_plan_init(struct weft_plan *plan, uint32_t threads, size_t writers)
 {
     *plan = (struct weft_plan){.threads = threads, .writers = writers};
-    plan->holder = calloc(threads, sizeof(*plan->holder));
-    if (!plan->holder)
-        weft_oom(threads * sizeof(*plan->holder));
+    plan->holder = weft_alloc(threads, sizeof(*plan->holder));
 }
 
 void weft_plan_done(struct weft_plan *plan)
@@ -120,7 +118,7 @@ bool weft_plan_has_room(const struct weft_plan *plan, const char *ns, size_t mos
         own += weft_fair_of(&plan->queue[i].fair, ns).count;
         lines += plan->queue[i].fair.lines;
     }
-    /* Each of those that wait may have a share of the half that comes on top. */
+    /* Each namespace that waits may have a share of the half that comes on top. */
     return own < most / 2 / lines;
 }
 
@@ -130,15 +128,14 @@ bool weft_plan_has_room_to_walk(const struct weft_plan *plan, const struct weft_
            weft_fair_like(&plan->queue[class_of(request)].fair, request) < WEFT_WALKS_WAITING;
 }
 
-/* ---- Who may run ----------------------------------------------------------------------------- */
+/* ---- Limits ----------------------------------------------------------------------------- */
 
 static bool is_slow(size_t group)
 {
-    return group == ERRANDS ||
-           (group != WEFT_GROUP_NONE && weft_group_alone((enum weft_group)group));
+    return group == TASKS || (group != WEFT_GROUP_NONE && weft_group_alone((enum weft_group)group));
 }
 
-/* Threads that slow classes and errands may have together. */
+/* Threads that slow classes and tasks may have together. */
 static uint32_t slow_max(const struct weft_plan *plan)
 {
     uint32_t kept = plan->threads > 3 ? 2 : plan->threads > 1 ? 1 : 0;
@@ -150,10 +147,10 @@ static uint32_t slots_of(const struct weft_plan *plan, enum weft_group class)
 {
     if (class == WEFT_GROUP_NONE)
         return slow_max(plan);
-    /* Where one writes at a time, large flows one at a time are as quick. */
+    /* With one writer, large flows one at a time are as quick. */
     if (class == WEFT_GROUP_HEAVY && plan->writers == 1)
         return 1;
-    /* Errands would wait behind passes that an operator began: these have fewer. */
+    /* Tasks would wait behind passes that an operator began: these have fewer. */
     uint32_t of = class == WEFT_GROUP_ADMIN ? 6 : class == WEFT_GROUP_LIST ? 2 : 3;
     uint32_t slots = plan->threads / of;
     return slots > 0 ? slots : 1;
@@ -264,13 +261,13 @@ static struct weft_holder *hold(struct weft_plan *plan, enum weft_group class,
 
 /*
  * Of the threads for slow classes, those that are kept free of this one: for a list and for an
- * errand, while there is none. What runs in the other classes may take seconds, and a list, the
- * next node of a flow and the pass over what is due would have to wait for it.
+ * task, while none runs. Calls of the other classes may take seconds, and a list, the next node of
+ * a flow and the pass over due rows would have to wait for them.
  */
 static uint32_t kept_free(const struct weft_plan *plan, size_t turn)
 {
     uint32_t kept = (turn != WEFT_GROUP_LIST && plan->queue[WEFT_GROUP_LIST].running == 0) +
-                    (turn != ERRANDS && plan->errands_running == 0);
+                    (turn != TASKS && plan->tasks_running == 0);
     uint32_t most = slow_max(plan) > 2 ? slow_max(plan) - 2 : 0; /* two may run in any case */
     return kept < most ? kept : most;
 }
@@ -347,10 +344,10 @@ static enum way way_of(const struct weft_plan *plan, size_t group, weft_usec now
 
 static bool turn_writes(size_t turn)
 {
-    return turn != ERRANDS && weft_kinds[turn].writes;
+    return turn != TASKS && weft_kinds[turn].writes;
 }
 
-/* The next turn of those that write, or of the others. Errands have one way only. */
+/* The next turn of the kinds that write, or of the others. */
 static enum way next_of(const struct weft_plan *plan, weft_usec now_us, bool writes,
                         size_t *ret_turn)
 {
@@ -359,9 +356,9 @@ static enum way next_of(const struct weft_plan *plan, weft_usec now_us, bool wri
         enum way way = NOT_NOW;
         if (turn_writes(*ret_turn) != writes)
             continue;
-        if (*ret_turn != ERRANDS)
+        if (*ret_turn != TASKS)
             way = way_of(plan, *ret_turn, now_us);
-        else if (plan->errands > 0 && has_thread(plan, ERRANDS))
+        else if (plan->tasks > 0 && has_thread(plan, TASKS))
             way = APART;
         if (way != NOT_NOW)
             return way;
@@ -370,9 +367,9 @@ static enum way next_of(const struct weft_plan *plan, weft_usec now_us, bool wri
 }
 
 /*
- * The turn that comes next and how; NOT_NOW when nothing may run. What writes has turns of its own:
- * where one writes at a time, a read that was taken meanwhile must not begin the round anew, or the
- * first kind of it would write for ever.
+ * The turn that comes next and how; NOT_NOW when nothing may run. Kinds that write have turns of
+ * their own: with one writer, a read in between must not restart the round, or its first kind would
+ * write for ever.
  */
 static enum way next_turn(const struct weft_plan *plan, weft_usec now_us, size_t *ret_turn)
 {
@@ -399,9 +396,9 @@ weft_usec weft_plan_next_look(const struct weft_plan *plan, weft_usec now_us)
 
 /* ---- Out ------------------------------------------------------------------------------------- */
 
-/* Takes the asks of a queue that fit one transaction together; false: none may be taken. */
+/* Takes the requests of a queue that fit one transaction together; false: none may be taken. */
 static bool take(struct weft_plan *plan, size_t group, enum weft_fair_lines lines,
-                 struct weft_group_part *lot)
+                 struct weft_group_part *part)
 {
     struct weft_plan_queue *queue = &plan->queue[group];
     const struct class_of_plan of = {plan, (enum weft_group)group};
@@ -415,12 +412,12 @@ static bool take(struct weft_plan *plan, size_t group, enum weft_fair_lines line
                                           .may = alone ? may_hold : NULL,
                                           .context = &of};
     struct weft_fair_sum sum;
-    lot->group = (enum weft_group)group;
-    lot->count = weft_fair_take(&queue->fair, &limit, lot->request, &sum);
-    lot->items = sum.items;
-    plan->waiting -= lot->count;
-    queue->running += lot->count > 0;
-    return lot->count > 0;
+    part->group = (enum weft_group)group;
+    part->count = weft_fair_take(&queue->fair, &limit, part->request, &sum);
+    part->items = sum.items;
+    plan->waiting -= part->count;
+    queue->running += part->count > 0;
+    return part->count > 0;
 }
 
 /* Takes the small lines of all kinds that join; there are some. */
@@ -429,14 +426,14 @@ static void take_jointly(struct weft_plan *plan, size_t group, weft_usec now_us,
 {
     for (size_t i = 0; i < WEFT_GROUP_COUNT; i++)
         if (i != group && may_join(plan, i))
-            batch->lots += take(plan, i, WEFT_FAIR_SMALL, &batch->lot[batch->lots]);
-    batch->lots += take(plan, group, WEFT_FAIR_SMALL, &batch->lot[batch->lots]);
+            batch->parts += take(plan, i, WEFT_FAIR_SMALL, &batch->part[batch->parts]);
+    batch->parts += take(plan, group, WEFT_FAIR_SMALL, &batch->part[batch->parts]);
     for (size_t i = 0; !batch->joint; i++)
         if (plan->joint[i].requests == 0)
             batch->joint = &plan->joint[i];
     batch->joint->began_us = now_us;
-    for (size_t i = 0; i < batch->lots; i++)
-        batch->joint->requests += batch->lot[i].count;
+    for (size_t i = 0; i < batch->parts; i++)
+        batch->joint->requests += batch->part[i].count;
 }
 
 /*
@@ -466,12 +463,12 @@ static enum weft_fair_lines lines_apart(struct weft_plan *plan, size_t group)
  */
 static bool take_apart(struct weft_plan *plan, size_t group, struct weft_batch *batch)
 {
-    if (!take(plan, group, lines_apart(plan, group), &batch->lot[0]))
+    if (!take(plan, group, lines_apart(plan, group), &batch->part[0]))
         return false;
-    batch->lots = 1;
+    batch->parts = 1;
     plan->queue[group].apart++;
     if (is_slow(group))
-        batch->holder = hold(plan, (enum weft_group)group, batch->lot[0].request[0]);
+        batch->holder = hold(plan, (enum weft_group)group, batch->part[0].request[0]);
     return true;
 }
 
@@ -483,22 +480,22 @@ bool weft_plan_take(struct weft_plan *plan, weft_usec now_us, struct weft_batch 
         enum way way = next_turn(plan, now_us, &turn);
         if (way == NOT_NOW)
             return false;
-        batch->errand = turn == ERRANDS;
-        batch->lots = 0;
+        batch->task = turn == TASKS;
+        batch->parts = 0;
         batch->joint = NULL;
         batch->holder = NULL;
         batch->aside = false;
         if (way == JOINTLY)
             take_jointly(plan, turn, now_us, batch);
-        taken = way == JOINTLY || batch->errand || take_apart(plan, turn, batch);
+        taken = way == JOINTLY || batch->task || take_apart(plan, turn, batch);
     }
     plan->wrote = turn_writes(turn);
     plan->turn[plan->wrote] = (unsigned)turn + 1;
     plan->slow += is_slow(turn);
     plan->others += turn != WEFT_GROUP_NONE;
-    if (batch->errand) {
-        plan->errands--;
-        plan->errands_running++;
+    if (batch->task) {
+        plan->tasks--;
+        plan->tasks_running++;
     } else {
         plan->writing += weft_kinds[turn].writes;
     }
@@ -513,10 +510,10 @@ void weft_plan_side_work(struct weft_plan *plan, struct weft_batch *batch)
 {
     if (batch->joint)
         batch->joint->began_us = 0;
-    if (batch->errand || batch->joint || batch->holder || batch->aside || plan->aside ||
+    if (batch->task || batch->joint || batch->holder || batch->aside || plan->aside ||
         plan->writers > 1)
         return;
-    struct weft_plan_queue *queue = &plan->queue[batch->lot[0].group];
+    struct weft_plan_queue *queue = &plan->queue[batch->part[0].group];
     queue->running--;
     queue->apart--;
     plan->writing--;
@@ -525,11 +522,11 @@ void weft_plan_side_work(struct weft_plan *plan, struct weft_batch *batch)
 
 void weft_plan_give_back(struct weft_plan *plan, const struct weft_batch *batch)
 {
-    size_t turn = batch->errand ? (size_t)ERRANDS : (size_t)batch->lot[0].group;
+    size_t turn = batch->task ? (size_t)TASKS : (size_t)batch->part[0].group;
     plan->slow -= is_slow(turn);
     plan->others -= turn != WEFT_GROUP_NONE;
-    if (batch->errand) {
-        plan->errands_running--;
+    if (batch->task) {
+        plan->tasks_running--;
         return;
     }
     if (batch->aside) {
@@ -538,8 +535,8 @@ void weft_plan_give_back(struct weft_plan *plan, const struct weft_batch *batch)
     }
     if (batch->holder)
         batch->holder->busy = false;
-    for (size_t i = 0; i < batch->lots; i++)
-        plan->queue[batch->lot[i].group].running--;
+    for (size_t i = 0; i < batch->parts; i++)
+        plan->queue[batch->part[i].group].running--;
     if (batch->joint)
         batch->joint->requests = 0;
     else

@@ -42,12 +42,12 @@ struct weft_plan {
     uint32_t threads;
     size_t writers; /* calls that may write at once */
     struct weft_plan_queue queue[WEFT_GROUP_COUNT];
-    size_t errands; /* that wait */
-    uint32_t errands_running;
-    size_t waiting; /* asks in all queues */
+    size_t tasks; /* that wait */
+    uint32_t tasks_running;
+    size_t waiting; /* requests in all queues */
     struct weft_joint joint[WEFT_JOINTS_MAX];
     size_t writing;                     /* calls that write now */
-    uint32_t slow;                      /* errands and calls of slow classes that run now */
+    uint32_t slow;                      /* tasks and calls of slow classes that run now */
     uint32_t others;                    /* all that runs now but for quick reads */
     const struct weft_answers *answers; /* reads wait while these fill the memory; or NULL */
     struct weft_holder *holder;         /* owned; one for each thread */
@@ -58,9 +58,9 @@ struct weft_plan {
 
 /* What a thread took. */
 struct weft_batch {
-    bool errand;                                      /* the first one; or asks: */
-    struct weft_group_part lot[WEFT_GROUP_PARTS_MAX]; /* each with room for WEFT_BATCH_MAX */
-    size_t lots;
+    bool task;                                         /* the first one; or requests: */
+    struct weft_group_part part[WEFT_GROUP_PARTS_MAX]; /* each with room for WEFT_BATCH_MAX */
+    size_t parts;
     struct weft_joint *joint;   /* the call is for several kinds; or NULL */
     struct weft_holder *holder; /* the call is of a slow class; or NULL */
     bool aside;                 /* the call has given back the right to write and its place */
@@ -69,7 +69,7 @@ struct weft_batch {
 void weft_plan_init(struct weft_plan *plan, uint32_t threads, size_t writers);
 void weft_plan_done(struct weft_plan *plan); /* its queues are empty */
 
-/* Puts an ask into the queue of its class; says which that is. */
+/* Puts a request into the queue of its class; says which that is. */
 enum weft_group weft_plan_put(struct weft_plan *plan, struct weft_request *request);
 /*
  * Whether one more request of a namespace may wait where `most` may in all. One namespace may fill
@@ -81,7 +81,7 @@ bool weft_plan_has_room_to_walk(const struct weft_plan *plan, const struct weft_
 
 /* True when something may run now. */
 bool weft_plan_may_run(const struct weft_plan *plan, weft_usec now_us);
-/* Takes the next errand or asks in turn; false when nothing may run now. */
+/* Takes the next task or requests in turn; false when nothing may run now. */
 bool weft_plan_take(struct weft_plan *plan, weft_usec now_us, struct weft_batch *batch);
 /*
  * A call is about to do long work outside its transaction: other calls need not wait for it. With

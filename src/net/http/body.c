@@ -6,12 +6,55 @@
  * one may become large.
  */
 
-#include "net/http/link.h"
+#include "net/http/body.h"
 
 #include "base/err.h"
-#include "net/http/decode.h"
+#include "base/str.h"
+#include "net/http/http_head.h"
+#include "net/http/link.h"
+#include "net/lines.h"
+#include "net/metrics.h"
+#include "net/server.h"
 
 #include <strings.h>
+
+static void show_bodies(struct weft_loop *loop, uint64_t bytes)
+{
+    weft_metric_set(loop->server->metrics, WEFT_METRIC_HTTP_BODY_BYTES, 0, bytes);
+}
+
+/* Where the bytes of a request's namespace are counted. */
+static _Atomic uint64_t *share_of(const struct weft_request *request)
+{
+    size_t bucket = weft_text_bucket(request->ns ? request->ns : "", WEFT_BODY_SHARES);
+    return &request->server->loop->bodies.share[bucket];
+}
+
+void weft_body_give_room(const struct weft_request *request, size_t size)
+{
+    struct weft_loop *loop = request->server->loop;
+    atomic_fetch_sub(share_of(request), size);
+    show_bodies(loop, atomic_fetch_sub(&loop->bodies.all, size) - size);
+}
+
+/*
+ * Bodies that never come to their end keep their room until receive_timeout. The bodies of
+ * one namespace leave a quarter to all others.
+ */
+bool weft_body_take_room(const struct weft_request *request, size_t held, size_t size)
+{
+    struct weft_loop *loop = request->server->loop;
+    uint64_t most = loop->bodies.most;
+    uint64_t own = atomic_fetch_add(share_of(request), size) + size;
+    uint64_t all = atomic_fetch_add(&loop->bodies.all, size) + size;
+    bool alone = own == held + size;
+    bool room = all <= most && (own <= most - most / 4 || alone);
+    if (room)
+        show_bodies(loop, all);
+    else
+        weft_body_give_room(request, size);
+    return room;
+}
 
 struct codings {
     const char *value;
@@ -75,7 +118,7 @@ static bool take_room(void *context, size_t size)
 {
     const struct unpacking *unpacking = context;
     const struct weft_request *request = unpacking->request;
-    return weft_loop_take_room(request, request->body.size + unpacking->plain->size, size);
+    return weft_body_take_room(request, request->body.size + unpacking->plain->size, size);
 }
 
 enum weft_rc weft_body_decode(struct weft_request *request, struct weft_err *err)
@@ -97,7 +140,7 @@ enum weft_rc weft_body_decode(struct weft_request *request, struct weft_err *err
         request->body = plain;
         plain = packed;
     }
-    weft_loop_give_room(request, plain.size); /* of the one that is not needed any more */
+    weft_body_give_room(request, plain.size); /* of the one that is not needed any more */
     weft_buf_done(&plain);
     return rc;
 }

@@ -1,12 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What the first line and the headers of a request tell: which route, who asks, for what. */
+/* The first line and the headers of a request. */
 
-#include "net/http/link.h"
+#include "net/http/http_head.h"
 
 #include "base/err.h"
 #include "base/id.h"
 #include "base/str.h"
+#include "engine/ops.h"
+#include "net/auth.h"
+#include "net/http/host.h"
+#include "net/http/link.h"
+#include "net/http/origin.h"
+#include "net/server.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -37,23 +43,23 @@ void weft_head_request_id(struct weft_link *link)
 static enum weft_rc find_route(struct weft_link *link, struct weft_err *err)
 {
     struct weft_request *request = &link->request;
-    request->route = weft_route_find(link->method, link->target, &link->match);
+    request->route = weft_route_find(link->method, link->target, &request->match);
     if (request->route)
         return WEFT_OK;
-    if (link->match.miss == WEFT_ROUTE_BAD)
+    if (request->match.miss == WEFT_ROUTE_BAD)
         return weft_fail_field(err, WEFT_INVALID_VALUE, "path", "the path is badly encoded");
     enum weft_rc rc;
-    if (link->match.miss == WEFT_ROUTE_METHOD && weft_origin_preflight(link)) {
+    if (request->match.miss == WEFT_ROUTE_METHOD && weft_origin_preflight(link)) {
         if (!link->cors)
             return weft_origin_refuse(link->origin, err);
         link->preflight = true;
         request->reply.status = 204;
         return WEFT_OK;
     }
-    if (link->match.miss == WEFT_ROUTE_METHOD) {
-        link->allow = link->match.allow;
+    if (request->match.miss == WEFT_ROUTE_METHOD) {
+        link->allow = request->match.allow;
         rc = weft_fail(err, WEFT_METHOD_NOT_ALLOWED, "this path has no %.16s, only %s",
-                       link->method, link->match.allow);
+                       link->method, request->match.allow);
     } else {
         rc = weft_fail(err, WEFT_NOT_FOUND, "there is nothing at this path");
     }
@@ -73,7 +79,7 @@ struct framing {
 /*
  * libmicrohttpd takes a line of the head apart in its buffer and passes texts that end at the first
  * NUL: "Host: localhost\0.evil" is shown as "localhost", and a proxy in front may have seen the
- * rest. What follows the NUL can be told by where the next text begins: right behind the end of the
+ * rest. Such bytes show by where the next text begins: it should be right behind the end of the
  * line. A header that goes on in the next line is copied elsewhere, and is refused as well; it was
  * abolished long ago, and 0.9.75 adds the second line to the name of the header.
  */
@@ -132,8 +138,8 @@ static enum MHD_Result look_at(void *context, enum MHD_ValueKind kind, const cha
 
 /*
  * A proxy in front may take the headers of a request in another way than libmicrohttpd does, and
- * then see one request where there are two. So what can be understood in two ways is refused, and
- * what follows it on the connection is never read.
+ * then see one request where there are two. So an ambiguous head is refused, and nothing behind it
+ * on the connection is read.
  */
 static enum weft_rc check_framing(struct weft_link *link, struct weft_err *err)
 {
@@ -194,21 +200,21 @@ enum weft_rc weft_head_check(struct weft_link *link, struct weft_err *err)
     if (rc || link->preflight)
         return rc;
     const struct weft_credentials given = {
-        .authorization = weft_request_header(&link->request, "Authorization"),
-        .ns = weft_request_header(&link->request, "X-Weft-Namespace"),
+        .authorization = weft_request_header(request, "Authorization"),
+        .ns = weft_request_header(request, "X-Weft-Namespace"),
         .page = {.hosts = &server->hosts,
-                 .host = weft_request_header(&link->request, "Host"),
+                 .host = weft_request_header(request, "Host"),
                  .origin = link->origin,
-                 .site = weft_request_header(&link->request, "Sec-Fetch-Site"),
+                 .site = weft_request_header(request, "Sec-Fetch-Site"),
                  .listed = link->cors,
                  .https = server->config.tls_cert != NULL},
         .now_us = weft_clock_now(weft_engine_clock(server->engine)),
     };
     rc = weft_auth_check(server->auth, &given, request, err);
     if (!rc)
-        rc = weft_query_parse(weft_query_of(link->target), request->arena, &link->query, err);
+        rc = weft_query_parse(weft_query_of(link->target), request->arena, &request->query, err);
     if (!rc)
-        rc = weft_query_check(&link->query, request->route, err);
-    request->walks = !rc && request->route->walks && weft_query_filters(&link->query);
+        rc = weft_query_check(&request->query, request->route, err);
+    request->walks = !rc && request->route->walks && weft_query_filters(&request->query);
     return rc ? rc : weft_body_check(link, err);
 }

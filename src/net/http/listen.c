@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The listening socket, how many others there may be, and files that the server reads. */
+/* The listening socket, and how many connections there may be. */
 
-#include "net/inside.h"
+#include "net/http/listen.h"
 
 #include "base/err.h"
+#include "base/log.h"
+#include "net/http/peer.h"
+#include "net/server.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <stdio.h>
@@ -19,7 +23,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { BACKLOG = 1024, HOST_MAX = 255, FILE_MAX = 1 << 20 };
+enum { BACKLOG = 1024, HOST_MAX = 255 };
 
 struct place {
     char host[HOST_MAX + 1]; /* "": every address */
@@ -123,7 +127,8 @@ enum weft_rc weft_listen(const char *where, struct weft_listener *ret_listener,
     return rc;
 }
 
-uint64_t weft_descriptors_raise(uint64_t wanted)
+/* Raises the limit of descriptors to so many, if the system allows; returns the limit. */
+static uint64_t raise_limit(uint64_t wanted)
 {
     struct rlimit now;
     if (getrlimit(RLIMIT_NOFILE, &now) != 0)
@@ -139,30 +144,29 @@ uint64_t weft_descriptors_raise(uint64_t wanted)
     return setrlimit(RLIMIT_NOFILE, &more) == 0 ? more.rlim_cur : now.rlim_cur;
 }
 
-enum weft_rc weft_read_file(const char *path, const char *field, char **ret_text,
-                            struct weft_err *err)
+enum weft_rc weft_connections_fit(struct weft_server_config *config, struct weft_err *err)
 {
-    char reason[100];
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return weft_fail_field(err, WEFT_INVALID_VALUE, field, "cannot read %.120s: %s", path,
-                               strerror_r(errno, reason, sizeof(reason)));
-    char *text = malloc(FILE_MAX + 1);
-    if (!text)
-        weft_oom(FILE_MAX + 1);
-    size_t size = 0;
-    ssize_t got = 1;
-    while (size < FILE_MAX && got > 0) {
-        got = read(fd, text + size, FILE_MAX - size);
-        size += got > 0 ? (size_t)got : 0;
-    }
-    (void)close(fd);
-    text[size] = '\0';
-    if (got == 0) {
-        *ret_text = text;
+    enum { FILES = 64, FILES_PER_THREAD = 8, FEWEST = 32 }; /* beside connections of clients */
+    uint64_t files = FILES + (uint64_t)config->threads * FILES_PER_THREAD;
+    uint64_t asked = config->connections, spare = weft_peers_spare(config->connections);
+    uint64_t limit = raise_limit(files + asked + spare);
+    if (limit >= files + asked + spare)
         return WEFT_OK;
+    if (limit <= files + FEWEST) {
+        enum weft_rc rc =
+            weft_fail_field(err, WEFT_INVALID_VALUE, "connections",
+                            "the process may have only %" PRIu64 " descriptors, %" PRIu64
+                            " are needed without any connection",
+                            limit, files + FEWEST);
+        err->hint = "raise the limit with `ulimit -n` or LimitNOFILE= of systemd";
+        return rc;
     }
-    free(text);
-    return weft_fail_field(err, WEFT_INVALID_VALUE, field, "cannot read %.120s: %s", path,
-                           got < 0 ? strerror_r(errno, reason, sizeof(reason)) : "it is too large");
+    uint64_t left = limit - files, with_few = (left - 2) / 3 * 2; /* their spare ones are a half */
+    config->connections = (uint32_t)(left > spare + with_few ? left - spare : with_few);
+    weft_warn(
+        "the limit of descriptors allows fewer connections; raise it with `ulimit -n` or "
+        "LimitNOFILE= of systemd",
+        F_U64("connections", config->connections), F_U64("asked", asked),
+        F_U64("descriptors", limit));
+    return WEFT_OK;
 }

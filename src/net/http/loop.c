@@ -5,20 +5,25 @@
  *
  * For each request it calls on_target() when the first line has come, on_request() once with the
  * headers, once for each piece of the body and once more at its end, and on_completed() when all is
- * over. An ask that must wait for an engine thread has its connection suspended; weft_loop_answer()
- * resumes it, and on_request() is called once more to send the answer. While it is suspended the
- * loop does not touch it, so it is the other threads' alone.
+ * over. A request that must wait for an engine thread has its connection suspended;
+ * weft_loop_answer() resumes it, and on_request() is called once more to send the answer. While it
+ * is suspended the loop does not touch it, so it is the other threads' alone.
  *
  * Requests on one connection come one after the other, so a connection has one link at a time.
  */
 
-#include "net/api/metrics.h"
-#include "net/http/link.h"
-#include "net/http/refusal.h"
-#include "net/http/tls.h"
+#include "net/http/loop.h"
 
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/log.h"
+#include "net/group/claims.h"
+#include "net/http/http_head.h"
+#include "net/http/http_thread.h"
+#include "net/http/send.h"
+#include "net/http/tls.h"
+#include "net/metrics.h"
+#include "net/server.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -33,23 +38,6 @@ enum {
     READ_INLINE = 32 << 10, /* so is this, unless the turn has read enough: see reads_here() */
     READ_TURN = 128 << 10,
     DISCARD_MAX = 1 << 20, /* a refused request may send so much before it is cut off */
-    STREAM_BLOCK = 32 << 10,
-    SHARES = 256,
-    SMALL_ANSWER = 16 << 10, /* is sent whatever the others hold */
-};
-
-struct weft_loop {
-    struct weft_server *server;
-    struct MHD_Daemon *daemon;
-    struct weft_turns *turns;
-    struct weft_peers peers;
-    char url[300];
-    struct weft_tls *tls;           /* NULL: plain HTTP */
-    size_t read;                    /* the thread's: bytes of bodies that this turn has read */
-    _Atomic size_t in_flight;       /* requests begun and not completed */
-    _Atomic uint64_t bodies;        /* bytes of request bodies in memory */
-    _Atomic uint64_t share[SHARES]; /* the same by namespace; those with one hash share a place */
-    struct weft_answers answers;
 };
 
 static struct weft_peer *peer_of(struct MHD_Connection *connection)
@@ -59,11 +47,6 @@ static struct weft_peer *peer_of(struct MHD_Connection *connection)
     return info ? info->socket_context : NULL;
 }
 
-bool weft_request_gone(const struct weft_request *request)
-{
-    return weft_loop_gone(request);
-}
-
 int weft_loop_fd(const struct weft_request *request)
 {
     return request->link->peer->fd;
@@ -71,15 +54,15 @@ int weft_loop_fd(const struct weft_request *request)
 
 bool weft_loop_gone(const struct weft_request *request)
 {
-    /* One that was closed for reading on this side looks as if its client had closed it. */
+    /* A retired connection, closed for reading here, looks as if its client had closed it. */
     bool retired = atomic_load(&request->link->peer->retired);
     struct pollfd fd = {.fd = weft_loop_fd(request), .events = retired ? 0 : POLLRDHUP};
     return poll(&fd, 1, 0) > 0;
 }
 
 /*
- * True when the client had closed before the answer came: it was sent, and brought a reset back. A
- * client that read its answer and then closed leaves no reset.
+ * True when the client had closed before the answer came: the answer was sent and caused a reset. A
+ * client that read its answer and then closed causes none.
  */
 static bool bounced(const struct weft_request *request)
 {
@@ -96,13 +79,13 @@ void weft_loop_sweep(struct weft_loop *loop)
 {
     struct weft_peers_swept swept =
         weft_peers_sweep(&loop->peers, weft_answers_excess(&loop->answers));
-    weft_metric_add(weft_server_metrics(loop->server), WEFT_METRIC_HTTP_TURNED_AWAY, 0,
+    weft_metric_add(loop->server->metrics, WEFT_METRIC_HTTP_TURNED_AWAY, 0,
                     swept.evicted + swept.refused + swept.retired);
 }
 
 void weft_loop_answer(struct weft_server *server, struct weft_request **request, size_t count)
 {
-    weft_turns_answer(server->loop->turns, request, count);
+    weft_http_thread_answer(server->loop->thread, request, count);
 }
 
 /* ---- Beginning ------------------------------------------------------------------------------- */
@@ -151,57 +134,16 @@ static bool begin(struct weft_link *link, const char *method)
 
 /* ---- The body -------------------------------------------------------------------------------- */
 
-static void show_bodies(struct weft_loop *loop, uint64_t bytes)
+static void refuse_body(struct weft_link *link, const struct weft_err *err)
 {
-    weft_metric_set(weft_server_metrics(loop->server), WEFT_METRIC_HTTP_BODY_BYTES, 0, bytes);
-}
-
-/* Where the bytes of a request's namespace are counted. */
-static _Atomic uint64_t *share_of(const struct weft_request *request)
-{
-    uint64_t hash = UINT64_C(0xcbf29ce484222325); /* FNV-1a */
-    for (const char *c = request->ns ? request->ns : ""; *c; c++)
-        hash = (hash ^ (unsigned char)*c) * UINT64_C(0x100000001b3);
-    return &request->server->loop->share[(hash ^ hash >> 32) % SHARES];
-}
-
-void weft_loop_give_room(const struct weft_request *request, size_t size)
-{
-    struct weft_loop *loop = request->server->loop;
-    atomic_fetch_sub(share_of(request), size);
-    show_bodies(loop, atomic_fetch_sub(&loop->bodies, size) - size);
-}
-
-/*
- * Bodies that never come to their end keep their room until receive_timeout. Those of one namespace
- * leave a quarter to all others.
- */
-bool weft_loop_take_room(const struct weft_request *request, size_t held, size_t size)
-{
-    struct weft_loop *loop = request->server->loop;
-    uint64_t most = loop->server->config.body_bytes;
-    uint64_t own = atomic_fetch_add(share_of(request), size) + size;
-    uint64_t all = atomic_fetch_add(&loop->bodies, size) + size;
-    bool alone = own == held + size;
-    bool room = all <= most && (own <= most - most / 4 || alone);
-    if (room)
-        show_bodies(loop, all);
-    else
-        weft_loop_give_room(request, size);
-    return room;
-}
-
-static void refuse_body(struct weft_link *link, enum weft_rc rc, struct weft_err *err)
-{
-    (void)rc;
     weft_reply_error(&link->request, err);
     link->discard = true;
     link->close = true;
-    weft_loop_give_room(&link->request, link->request.body.size);
+    weft_body_give_room(&link->request, link->request.body.size);
     weft_buf_done(&link->request.body);
 }
 
-/* False: this goes on for too long after it was refused. */
+/* False: the client sends too much after the body was refused. */
 static bool take_piece(struct weft_link *link, const char *data, size_t size)
 {
     struct weft_request *request = &link->request;
@@ -211,17 +153,15 @@ static bool take_piece(struct weft_link *link, const char *data, size_t size)
         return link->discarded <= DISCARD_MAX;
     }
     if (request->route->body_max == 0) {
-        refuse_body(link, weft_fail(&err, WEFT_INVALID_VALUE, "no body is taken here"), &err);
-        return true;
-    }
-    if (size > request->route->body_max - request->body.size) {
-        refuse_body(link, too_large(link, &err), &err);
-        return true;
-    }
-    if (!weft_loop_take_room(request, request->body.size, size)) {
-        enum weft_rc rc = weft_fail(&err, WEFT_BUSY, "no room for the body of the request");
+        (void)weft_fail(&err, WEFT_INVALID_VALUE, "no body is taken here");
+    } else if (size > request->route->body_max - request->body.size) {
+        (void)too_large(link, &err);
+    } else if (!weft_body_take_room(request, request->body.size, size)) {
+        (void)weft_fail(&err, WEFT_BUSY, "no room for the body of the request");
         err.hint = "too many large requests at once: try again later";
-        refuse_body(link, rc, &err);
+    }
+    if (err.rc) {
+        refuse_body(link, &err);
         return true;
     }
     weft_buf_add(&request->body, data, size);
@@ -229,179 +169,12 @@ static bool take_piece(struct weft_link *link, const char *data, size_t size)
     return true;
 }
 
-/* ---- The answer ------------------------------------------------------------------------------ */
-
-struct weft_answers *weft_loop_answers(struct weft_loop *loop)
-{
-    return &loop->answers;
-}
-
-/* Gives back the room of an answer, or of the part of one that has gone out. */
-static void let_go(struct weft_link *link)
-{
-    struct weft_server *server = link->request.server;
-    if (link->held == 0)
-        return;
-    bool opens = weft_answers_give(&server->loop->answers, link->request.ns, link->held);
-    weft_metric_sub(weft_server_metrics(server), WEFT_METRIC_HTTP_ANSWER_BYTES, 0, link->held);
-    link->held = 0;
-    if (opens && server->groups)
-        weft_groups_look(server->groups);
-}
-
-void weft_loop_hold(struct weft_request *request)
-{
-    struct weft_link *link = request->link;
-    struct weft_server *server = request->server;
-    if (link->held > 0 && link->held == request->reply.body.capacity)
-        return; /* an engine thread has counted it */
-    let_go(link);
-    link->held = request->reply.body.capacity;
-    weft_answers_take(&server->loop->answers, request->ns, link->held);
-    weft_metric_add(weft_server_metrics(server), WEFT_METRIC_HTTP_ANSWER_BYTES, 0, link->held);
-}
-
-/* The answer, or the next part of it, goes out from here on. */
-static void begin_sending(struct weft_link *link)
-{
-    weft_loop_hold(&link->request);
-    weft_peer_sends(&link->request.server->loop->peers, link->peer, link->held);
-}
-
-/* The next bytes of an answer that comes in parts. */
-static ssize_t read_stream(void *context, uint64_t position, char *to, size_t max)
-{
-    (void)position;
-    struct weft_link *link = context;
-    struct weft_request *request = &link->request;
-    struct weft_reply *reply = &request->reply;
-    if (reply->broken) {
-        /*
-         * libmicrohttpd 0.9.75 with epoll forgets a connection whose reader fails right after it
-         * was resumed: it would stay until the client goes. So the socket is shut, and a byte is
-         * given that cannot be sent any more: that fails, and the connection is closed.
-         */
-        weft_peer_shut(&request->server->loop->peers, link->peer);
-        *to = '\n';
-        return 1;
-    }
-    size_t left = reply->body.size - link->sent;
-    if (left > 0 && link->sent == 0)
-        begin_sending(link);
-    if (left > 0) {
-        size_t size = left < max ? left : max;
-        memcpy(to, reply->body.data + link->sent, size);
-        link->sent += size;
-        link->sent_total += size;
-        return (ssize_t)size;
-    }
-    if (reply->last)
-        return MHD_CONTENT_READER_END_OF_STREAM;
-    /* The part before has gone out: it is freed, and an engine thread makes the next one. */
-    size_t body_max = reply->body.max;
-    weft_buf_done(&reply->body);
-    weft_buf_init(&reply->body, body_max);
-    link->sent = 0;
-    let_go(link);
-    weft_peer_stage(&request->server->loop->peers, link->peer, WEFT_PEER_WORKING);
-    MHD_suspend_connection(link->connection);
-    weft_groups_put_again(request->server->groups, request);
-    return 0;
-}
-
-static void add_headers(struct weft_link *link, struct MHD_Response *response)
-{
-    const struct weft_reply *reply = &link->request.reply;
-    if (!link->preflight) /* which has no body */
-        (void)MHD_add_response_header(response, "Content-Type",
-                                      reply->type ? reply->type : "application/json");
-    weft_origin_headers(link, response);
-    (void)MHD_add_response_header(response, "X-Request-Id", link->request_id);
-    if (reply->type) {
-        /* Bytes that somebody submitted: a browser must not take them for a page of this site. */
-        (void)MHD_add_response_header(response, "X-Content-Type-Options", "nosniff");
-        (void)MHD_add_response_header(response, "Content-Security-Policy", "sandbox");
-    }
-    if (reply->retry_after_s) {
-        char text[16];
-        (void)snprintf(text, sizeof(text), "%d", reply->retry_after_s);
-        (void)MHD_add_response_header(response, "Retry-After", text);
-    }
-    if (reply->location)
-        (void)MHD_add_response_header(response, "Location", reply->location);
-    if (link->allow)
-        (void)MHD_add_response_header(response, "Allow", link->allow);
-    if (link->accept)
-        (void)MHD_add_response_header(response, "Accept", link->accept);
-    if (link->accept_encoding)
-        (void)MHD_add_response_header(response, "Accept-Encoding", link->accept_encoding);
-    if (reply->status == 401)
-        (void)MHD_add_response_header(response, "WWW-Authenticate", "Bearer");
-    struct weft_server *server = link->request.server;
-    if (link->close || server->stopping || weft_peer_must_go(&server->loop->peers, link->peer))
-        (void)MHD_add_response_header(response, "Connection", "close");
-}
-
-/*
- * Answers that are sent whatever the others hold: of claims, because the leases are given, and the
- * metrics, which show who holds the memory.
- */
-static bool is_sent_always(const struct weft_link *link)
-{
-    const struct weft_route *route = link->request.route;
-    return link->request.reply.body.size <= SMALL_ANSWER ||
-           (route && (route->op->group == WEFT_GROUP_CLAIM || route->shape == WEFT_SHAPE_TEXT));
-}
-
-/* Answers with an error what cannot be sent. */
-static void check_answer(struct weft_link *link)
-{
-    const struct weft_reply *reply = &link->request.reply;
-    const struct weft_answers *answers = &link->request.server->loop->answers;
-    struct weft_err err = {0};
-    if (reply->body.full) {
-        (void)weft_fail(&err, WEFT_TOO_LARGE, "the answer is larger than %zu bytes",
-                        reply->body.max);
-        err.hint = "ask for fewer at once";
-        weft_reply_error(&link->request, &err);
-    } else if (!is_sent_always(link) &&
-               weft_answers_refuse(answers, link->held > 0 ? 0 : reply->body.size)) {
-        (void)weft_fail(&err, WEFT_UNAVAILABLE, "no room for the answer in memory");
-        err.hint = "other clients read their answers too slowly: try again later";
-        weft_buf_done(&link->request.reply.body);
-        weft_reply_error(&link->request, &err);
-    }
-}
-
-static enum MHD_Result send_answer(struct weft_link *link)
-{
-    struct weft_reply *reply = &link->request.reply;
-    if (reply->status == 0)
-        return MHD_NO; /* its client has gone */
-    check_answer(link);
-    struct MHD_Response *response =
-        reply->stream ? MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, STREAM_BLOCK,
-                                                          read_stream, link, NULL)
-                      : MHD_create_response_from_buffer(reply->body.size, reply->body.data,
-                                                        MHD_RESPMEM_PERSISTENT);
-    if (!response)
-        return MHD_NO;
-    add_headers(link, response);
-    begin_sending(link);
-    link->sent_total = reply->stream ? 0 : reply->body.size;
-    enum MHD_Result queued = weft_refusal_pass(link->connection, (unsigned)reply->status, response);
-    MHD_destroy_response(response);
-    return queued;
-}
-
 /* ---- What libmicrohttpd calls ---------------------------------------------------------------- */
 
 static void *on_target(void *context, const char *target, struct MHD_Connection *connection)
 {
     struct weft_loop *loop = context;
-    struct weft_link *link = calloc(1, sizeof(*link));
-    if (!link)
-        weft_oom(sizeof(*link));
+    struct weft_link *link = weft_alloc(1, sizeof(*link));
     link->connection = connection;
     link->peer = peer_of(connection);
     link->began_us = weft_boot_us();
@@ -412,11 +185,6 @@ static void *on_target(void *context, const char *target, struct MHD_Connection 
     link->at.target = (uintptr_t)target;
     weft_peer_stage(&loop->peers, link->peer, WEFT_PEER_RECEIVING);
     return link;
-}
-
-void weft_loop_turn_begins(struct weft_loop *loop)
-{
-    loop->read = 0;
 }
 
 /*
@@ -454,7 +222,7 @@ static void dispatch(struct weft_link *link)
     }
     link->dispatched = true;
     MHD_suspend_connection(link->connection);
-    weft_turns_hand_over(server->loop->turns, request);
+    weft_http_thread_hand_over(server->loop->thread, request);
 }
 
 /* NOLINTNEXTLINE(readability-function-size): libmicrohttpd says what it passes */
@@ -470,7 +238,7 @@ static enum MHD_Result on_request(void *context, struct MHD_Connection *connecti
         link->at.method = (uintptr_t)method;
         link->at.version = (uintptr_t)version;
         link->needs_host = strcmp(version, MHD_HTTP_VERSION_1_0) != 0;
-        return begin(link, method) ? MHD_YES : send_answer(link);
+        return begin(link, method) ? MHD_YES : weft_send_answer(link);
     }
     if (*size > 0) {
         bool goes_on = take_piece(link, data, *size);
@@ -482,7 +250,7 @@ static enum MHD_Result on_request(void *context, struct MHD_Connection *connecti
         if (link->dispatched)
             return MHD_YES; /* from here on it may be with another thread */
     }
-    return send_answer(link);
+    return weft_send_answer(link);
 }
 
 static void log_access(const struct weft_link *link, bool delivered)
@@ -517,15 +285,15 @@ static void on_completed(void *context, struct MHD_Connection *connection, void 
     if (link->begun) {
         if (loop->server->config.access_log)
             log_access(link, delivered);
-        struct weft_metrics *metrics = weft_server_metrics(loop->server);
+        struct weft_metrics *metrics = loop->server->metrics;
         weft_metric_request(metrics, request->route, request->reply.status,
                             weft_boot_us() - link->began_us);
         weft_metric_add(metrics, WEFT_METRIC_HTTP_RECEIVED, 0, link->received);
         weft_metric_add(metrics, WEFT_METRIC_HTTP_SENT, 0, link->sent_total);
-        weft_loop_give_room(request, request->body.size);
+        weft_body_give_room(request, request->body.size);
         atomic_fetch_sub(&loop->in_flight, 1);
     }
-    let_go(link);
+    weft_send_release(link);
     weft_peer_stage(&loop->peers, link->peer, WEFT_PEER_IDLE);
     weft_buf_done(&request->body);
     weft_buf_done(&request->reply.body);
@@ -537,7 +305,7 @@ static void on_connection(void *context, struct MHD_Connection *connection, void
                           enum MHD_ConnectionNotificationCode what)
 {
     struct weft_loop *loop = context;
-    struct weft_metrics *metrics = weft_server_metrics(loop->server);
+    struct weft_metrics *metrics = loop->server->metrics;
     if (what == MHD_CONNECTION_NOTIFY_STARTED) {
         const union MHD_ConnectionInfo *info =
             MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
@@ -597,16 +365,15 @@ static enum weft_rc start_daemon(struct weft_loop *loop, struct weft_err *err)
 enum weft_rc weft_loop_start(struct weft_server *server, struct weft_err *err)
 {
     const struct weft_server_config *config = &server->config;
-    struct weft_loop *loop = calloc(1, sizeof(*loop));
-    if (!loop)
-        weft_oom(sizeof(*loop));
+    struct weft_loop *loop = weft_alloc(1, sizeof(*loop));
     loop->server = server;
-    loop->turns = weft_turns_new(server);
+    loop->thread = weft_http_thread_new(server);
     weft_peers_init(&loop->peers, config->connections, config->per_address);
     loop->peers.limit_us[WEFT_PEER_IDLE] = config->idle_s * WEFT_SECOND;
     loop->peers.limit_us[WEFT_PEER_RECEIVING] = config->receive_s * WEFT_SECOND;
     loop->peers.limit_us[WEFT_PEER_SENDING] = config->send_s * WEFT_SECOND;
     loop->peers.send_min = config->send_min;
+    loop->bodies.most = config->body_bytes;
     loop->answers.most = config->answer_bytes;
     enum weft_rc rc = WEFT_OK;
     if (config->tls_cert) {
@@ -620,7 +387,7 @@ enum weft_rc weft_loop_start(struct weft_server *server, struct weft_err *err)
     if (!rc)
         rc = start_daemon(loop, err);
     if (!rc)
-        weft_turns_start(loop->turns, loop->daemon);
+        weft_http_thread_start(loop->thread, loop->daemon);
     if (rc) {
         server->loop = NULL;
         weft_loop_stop(loop);
@@ -644,11 +411,6 @@ enum weft_rc weft_loop_certify(struct weft_loop *loop, const struct weft_server_
     return rc;
 }
 
-void weft_loop_thread_begins(struct weft_loop *loop)
-{
-    weft_tls_serve(loop->tls);
-}
-
 const char *weft_loop_url(const struct weft_loop *loop)
 {
     return loop->url;
@@ -656,17 +418,17 @@ const char *weft_loop_url(const struct weft_loop *loop)
 
 void weft_loop_quiesce(struct weft_loop *loop)
 {
-    weft_turns_quiesce(loop->turns);
+    weft_http_thread_quiesce(loop->thread);
 }
 
 void weft_loop_slim(struct weft_loop *loop)
 {
-    weft_turns_slim(loop->turns);
+    weft_http_thread_slim(loop->thread);
 }
 
 void weft_loop_stop(struct weft_loop *loop)
 {
-    weft_turns_free(loop->turns);
+    weft_http_thread_free(loop->thread);
     if (loop->daemon)
         MHD_stop_daemon(loop->daemon);
     weft_peers_done(&loop->peers);

@@ -4,11 +4,11 @@
 
 #include "net/http/origin.h"
 
-#include "net/http/link.h"
-
-#include "base/arena.h"
 #include "base/err.h"
 #include "base/str.h"
+#include "net/http/http_head.h"
+#include "net/http/link.h"
+#include "net/server.h"
 
 #include <string.h>
 
@@ -104,7 +104,8 @@ void weft_origin_headers(const struct weft_link *link, struct MHD_Response *resp
                                       "X-Request-Id, Retry-After, Location");
         return;
     }
-    (void)MHD_add_response_header(response, "Access-Control-Allow-Methods", link->match.allow);
+    (void)MHD_add_response_header(response, "Access-Control-Allow-Methods",
+                                  link->request.match.allow);
     (void)MHD_add_response_header(response, "Access-Control-Allow-Headers",
                                   "Authorization, Content-Type, Content-Encoding, "
                                   "X-Weft-Namespace, X-Request-Id");

@@ -10,7 +10,9 @@
 #include "base/base.h"
 #include "weft/weft.h"
 
+struct MHD_Response;
 struct weft_arena;
+struct weft_link;
 
 /* The origins that --cors-origin lists. */
 struct weft_origins {
@@ -28,5 +30,12 @@ WEFT_MUST_CHECK enum weft_rc weft_origins_parse(const char *text, struct weft_ar
                                                 struct weft_err *err);
 /* True when pages of this origin are let in; compared exactly. */
 bool weft_origins_allow(const struct weft_origins *origins, const char *origin);
+
+/* Sets origin and cors of a request. */
+void weft_origin_look(struct weft_link *link);
+/* True when a browser asks what a page may send (the preflight of CORS). */
+bool weft_origin_preflight(struct weft_link *link);
+/* Adds the headers by which the browser lets the page read the answer. */
+void weft_origin_headers(const struct weft_link *link, struct MHD_Response *response);
 
 #endif

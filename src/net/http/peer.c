@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Connections, their patience and their number.
- *
  * libmicrohttpd ends connections on which nothing happens; one that sends or takes a byte now and
  * then would live for ever. So each stage has a limit of its own, and a connection over it is shut;
- * the loop finds it closed and frees what it held. So is one whose client has left, or takes less
- * of its answer than a few bytes a second, or nothing while answers fill the memory they may take.
+ * the loop finds it closed and frees it. So is one whose client has left, or takes less of its
+ * answer than send_min, or nothing while answers fill their memory.
  *
  * A connection is a stranger until it has sent the head of a request that is let in: with a good
  * token, or at a server that wants none. When there are more connections than may be, the oldest
@@ -35,15 +33,17 @@
  * any connection that breaks.
  */
 
-#include "net/http/link.h"
+#include "net/http/peer.h"
 
-#include "base/arena.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/str.h"
+#include "net/http/link.h"
 
 #include <linux/tcp.h>
 #include <netinet/in.h>
 #include <poll.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -108,9 +108,7 @@ static struct weft_address *enter_address(struct weft_peers *peers, const struct
     while (found && memcmp(found->key, key, sizeof(key)) != 0)
         found = found->next;
     if (!found) {
-        found = calloc(1, sizeof(*found));
-        if (!found)
-            weft_oom(sizeof(*found));
+        found = weft_alloc(1, sizeof(*found));
         memcpy(found->key, key, sizeof(key));
         found->loopback = loopback;
         found->next = *bucket;
@@ -135,41 +133,24 @@ static void leave_address(struct weft_peers *peers, struct weft_address *address
 
 /* ---- Strangers ------------------------------------------------------------------------------- */
 
-/* Under the lock, as what follows. */
+/* Under the lock, as all in this part. */
 static void unlink_stranger(struct weft_peers *peers, struct weft_peer *peer)
 {
-    if (!peer->stranger_link)
+    if (!peer->stranger)
         return;
-    *peer->stranger_link = peer->next_stranger;
-    if (peer->next_stranger)
-        peer->next_stranger->stranger_link = peer->stranger_link;
-    else
-        peers->last_stranger = peer->stranger_link;
-    peer->stranger_link = NULL;
-    peers->strangers--;
+    TAILQ_REMOVE(&peers->strangers, peer, strangers);
+    peer->stranger = false;
+    peers->stranger_count--;
 }
 
 static void unlink_resting(struct weft_peers *peers, struct weft_peer *peer)
 {
-    if (!peer->resting_link)
-        return;
-    *peer->resting_link = peer->next_resting;
-    if (peer->next_resting)
-        peer->next_resting->resting_link = peer->resting_link;
-    else
-        peers->last_resting = peer->resting_link;
-    peer->resting_link = NULL;
+    if (peer->rests)
+        TAILQ_REMOVE(&peers->resting, peer, resting);
+    peer->rests = false;
 }
 
-static void link_resting(struct weft_peers *peers, struct weft_peer *peer)
-{
-    peer->next_resting = NULL;
-    peer->resting_link = peers->last_resting;
-    *peers->last_resting = peer;
-    peers->last_resting = &peer->next_resting;
-}
-
-/* It has been shut, or goes: it counts no more. */
+/* It has been shut, or is freed: it does not count any more. */
 static void leave(struct weft_peers *peers, struct weft_peer *peer)
 {
     peer->shut = true;
@@ -186,17 +167,16 @@ static void leave(struct weft_peers *peers, struct weft_peer *peer)
 static void shut(struct weft_peers *peers, struct weft_peer *peer)
 {
     (void)shutdown(peer->fd, SHUT_RDWR);
-    if (peer->shut)
-        return;
-    leave(peers, peer);
+    if (!peer->shut)
+        leave(peers, peer);
 }
 
-/* The oldest stranger that no request would miss, of this address unless that is NULL; or NULL. */
+/* The oldest stranger without a request under way, of this address unless that is NULL; or NULL. */
 static struct weft_peer *find_stranger(struct weft_peers *peers, const struct weft_address *address)
 {
-    struct weft_peer *p = peers->first_stranger;
+    struct weft_peer *p = TAILQ_FIRST(&peers->strangers);
     while (p && (p->stage > WEFT_PEER_RECEIVING || (address && p->address != address)))
-        p = p->next_stranger;
+        p = TAILQ_NEXT(p, strangers);
     return p;
 }
 
@@ -214,7 +194,7 @@ static void make_room(struct weft_peers *peers, struct weft_peer *peer)
     struct weft_peer *victim = NULL;
     if (peer->address && peer->address->open > limit_of(peers, peer->address))
         victim = find_stranger(peers, peer->address); /* finds itself at last */
-    else if (peers->open > peers->max && peers->strangers > weft_peers_spare(peers->max) / 2)
+    else if (peers->open > peers->max && peers->stranger_count > weft_peers_spare(peers->max) / 2)
         victim = find_stranger(peers, NULL);
     if (!victim)
         return;
@@ -225,33 +205,30 @@ static void make_room(struct weft_peers *peers, struct weft_peer *peer)
     shut(peers, victim);
 }
 
-/* ---- Those that rest ------------------------------------------------------------------------- */
+/* ---- Resting connections
+ * ------------------------------------------------------------------------- */
 
-static uint32_t tenant_of(const char *ns)
-{
-    return weft_text_bucket(ns, WEFT_PEERS_TENANTS);
-}
-
-/* Under the lock, as what follows. */
 static bool has_too_many(const struct weft_peers *peers)
 {
-    return peers->open - peers->strangers > peers->max;
+    return peers->open - peers->stranger_count > peers->max;
 }
 
 /*
- * The one to close, or NULL: of those that have rested long enough, if there are any. Of a
- * namespace with many connections from many addresses, or an address with many for many namespaces:
- * the sum tells both, and behind a proxy the address makes no difference.
+ * The resting connection to close, or NULL; if some have rested for RESTED_US, one of these. The
+ * sum of the connections of namespace and address finds a namespace that uses many addresses as
+ * well as an address that uses many namespaces; behind a proxy the address makes no difference.
  */
 static struct weft_peer *find_resting(const struct weft_peers *peers, weft_usec now_us)
 {
     struct weft_peer *best = NULL;
     uint64_t most = 0;
     unsigned looks = 0;
-    weft_usec first_us = peers->first_resting ? peers->first_resting->since_us : 0;
+    struct weft_peer *first = TAILQ_FIRST(&peers->resting);
+    weft_usec first_us = first ? first->since_us : 0;
     weft_usec rested_us = now_us - first_us >= RESTED_US ? RESTED_US : 0;
-    for (struct weft_peer *p = peers->first_resting;
-         p && looks < RESTING_LOOKS && now_us - p->since_us >= rested_us; p = p->next_resting) {
+    for (struct weft_peer *p = first;
+         p && looks < RESTING_LOOKS && now_us - p->since_us >= rested_us;
+         p = TAILQ_NEXT(p, resting)) {
         uint64_t held = (uint64_t)peers->tenants[p->tenant] + (p->address ? p->address->open : 0);
         if (held > most) {
             most = held;
@@ -263,8 +240,8 @@ static struct weft_peer *find_resting(const struct weft_peers *peers, weft_usec 
 }
 
 /*
- * It is the loop thread that reads, and it may be about to: what it has read, and what has arrived
- * before the end that it sees now, is answered. What arrives later is not read at all.
+ * The loop thread may be about to read: requests that arrived before the shutdown are answered.
+ * Later ones are not read at all.
  */
 static void retire(struct weft_peers *peers, struct weft_peer *peer)
 {
@@ -276,7 +253,7 @@ static void retire(struct weft_peers *peers, struct weft_peer *peer)
 
 void weft_peer_let_in(struct weft_peers *peers, struct weft_peer *peer, const char *ns)
 {
-    uint32_t tenant = tenant_of(ns);
+    uint32_t tenant = weft_text_bucket(ns, WEFT_PEERS_TENANTS);
     if (peer->let_in && peer->tenant == tenant)
         return;
     pthread_mutex_lock(&peers->lock);
@@ -313,8 +290,9 @@ bool weft_peer_must_go(struct weft_peers *peers, struct weft_peer *peer)
 void weft_peers_init(struct weft_peers *peers, uint32_t max, uint32_t per_address)
 {
     pthread_mutex_init(&peers->lock, NULL);
-    peers->last_stranger = &peers->first_stranger;
-    peers->last_resting = &peers->first_resting;
+    TAILQ_INIT(&peers->all);
+    TAILQ_INIT(&peers->strangers);
+    TAILQ_INIT(&peers->resting);
     peers->max = max;
     peers->per_address = per_address;
     peers->seed = (uint64_t)weft_boot_us(); /* not to be guessed from outside */
@@ -337,21 +315,14 @@ uint32_t weft_peers_spare(uint32_t max)
 
 struct weft_peer *weft_peer_new(struct weft_peers *peers, int fd, const struct sockaddr *address)
 {
-    struct weft_peer *peer = calloc(1, sizeof(*peer));
-    if (!peer)
-        weft_oom(sizeof(*peer));
+    struct weft_peer *peer = weft_alloc(1, sizeof(*peer));
     peer->fd = fd;
     peer->since_us = weft_boot_us();
     pthread_mutex_lock(&peers->lock);
-    peer->next = peers->first;
-    peer->link = &peers->first;
-    if (peers->first)
-        peers->first->link = &peer->next;
-    peers->first = peer;
-    peer->stranger_link = peers->last_stranger;
-    *peers->last_stranger = peer;
-    peers->last_stranger = &peer->next_stranger;
-    peers->strangers++;
+    TAILQ_INSERT_HEAD(&peers->all, peer, all);
+    TAILQ_INSERT_TAIL(&peers->strangers, peer, strangers);
+    peer->stranger = true;
+    peers->stranger_count++;
     peers->open++;
     peer->address = enter_address(peers, address);
     make_room(peers, peer);
@@ -362,9 +333,7 @@ struct weft_peer *weft_peer_new(struct weft_peers *peers, int fd, const struct s
 void weft_peer_free(struct weft_peers *peers, struct weft_peer *peer)
 {
     pthread_mutex_lock(&peers->lock);
-    *peer->link = peer->next;
-    if (peer->next)
-        peer->next->link = peer->link;
+    TAILQ_REMOVE(&peers->all, peer, all);
     if (!peer->shut)
         leave(peers, peer);
     leave_address(peers, peer->address);
@@ -379,8 +348,9 @@ void weft_peer_stage(struct weft_peers *peers, struct weft_peer *peer, enum weft
     peer->stage = stage;
     peer->since_us = now_us;
     unlink_resting(peers, peer);
-    if (stage == WEFT_PEER_IDLE && peer->let_in && !peer->shut)
-        link_resting(peers, peer);
+    peer->rests = stage == WEFT_PEER_IDLE && peer->let_in && !peer->shut;
+    if (peer->rests)
+        TAILQ_INSERT_TAIL(&peers->resting, peer, resting);
     pthread_mutex_unlock(&peers->lock);
 }
 
@@ -448,7 +418,7 @@ static bool is_too_slow(const struct weft_peers *peers, struct weft_peer *peer, 
 static uint64_t shut_slow(struct weft_peers *peers, weft_usec now_us, uint64_t excess)
 {
     uint64_t slow = 0;
-    for (struct weft_peer *p = peers->first; p; p = p->next) {
+    for (struct weft_peer *p = TAILQ_FIRST(&peers->all); p; p = TAILQ_NEXT(p, all)) {
         bool stands = false;
         if (p->stage != WEFT_PEER_SENDING || p->shut)
             continue;
@@ -468,8 +438,9 @@ static uint64_t shut_slow(struct weft_peers *peers, weft_usec now_us, uint64_t e
 static void shut_loiterers(struct weft_peers *peers, weft_usec now_us)
 {
     struct weft_peer *next;
-    for (struct weft_peer *p = peers->first_stranger; p && peers->open > peers->max; p = next) {
-        next = p->next_stranger;
+    for (struct weft_peer *p = TAILQ_FIRST(&peers->strangers); p && peers->open > peers->max;
+         p = next) {
+        next = TAILQ_NEXT(p, strangers);
         if (p->stage > WEFT_PEER_RECEIVING || now_us - p->since_us < LOITER_US)
             continue;
         peers->evicted++;
@@ -483,7 +454,7 @@ struct weft_peers_swept weft_peers_sweep(struct weft_peers *peers, uint64_t exce
     pthread_mutex_lock(&peers->lock);
     shut_loiterers(peers, now_us);
     uint64_t slow = shut_slow(peers, now_us, excess);
-    for (struct weft_peer *p = peers->first; p; p = p->next) {
+    for (struct weft_peer *p = TAILQ_FIRST(&peers->all); p; p = TAILQ_NEXT(p, all)) {
         weft_usec limit_us = peers->limit_us[p->stage];
         bool left = has_left(p, now_us);
         if (!left && (limit_us == 0 || now_us - p->since_us < limit_us))

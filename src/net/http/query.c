@@ -6,7 +6,7 @@
 
 #include "base/arena.h"
 #include "base/err.h"
-#include "net/api/route.h"
+#include "net/route.h"
 
 #include <string.h>
 

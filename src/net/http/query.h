@@ -7,7 +7,11 @@
  * values for one name are a mistake that must not be answered by picking one.
  */
 
-#include "net/net.h"
+#include "base/base.h"
+#include "weft/weft.h"
+
+struct weft_arena;
+struct weft_route;
 
 enum { WEFT_QUERY_PAIRS = 16, WEFT_QUERY_BYTES = 8192 };
 

@@ -15,6 +15,7 @@
 #include "net/http/refusal.h"
 
 #include "base/buf.h"
+#include "base/err.h"
 #include "base/json.h"
 #include "wire/wire.h"
 

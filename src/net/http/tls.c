@@ -13,14 +13,18 @@
 
 #include "net/http/tls.h"
 
-#include "net/inside.h"
-
+#include "base/arena.h"
+#include "base/clock.h"
 #include "base/err.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <gnutls/x509.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 /* TLS 1.2 and 1.3, forward secrecy, authenticated encryption. */
 const char weft_tls_priorities[] =
@@ -32,7 +36,7 @@ const char weft_tls_priorities[] =
     "+SIGN-RSA-PSS-SHA256:+SIGN-RSA-SHA256:+SIGN-RSA-SHA384:+SIGN-RSA-SHA512:+COMP-NULL:"
     "+CTYPE-X509:%SERVER_PRECEDENCE";
 
-enum { CHAIN_MAX = 16, KEY_ID_MAX = 64 };
+enum { CHAIN_MAX = 16, KEY_ID_MAX = 64, FILE_MAX = 1 << 20 };
 
 struct pair {
     struct pair *next; /* replaced before this one */
@@ -50,6 +54,35 @@ struct weft_tls {
 
 static _Thread_local struct weft_tls *serving;
 
+/* A whole small file with a NUL behind it; the caller frees it. `field` is blamed. */
+static enum weft_rc read_file(const char *path, const char *field, char **ret_text,
+                              struct weft_err *err)
+{
+    char reason[100];
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return weft_fail_field(err, WEFT_INVALID_VALUE, field, "cannot read %.120s: %s", path,
+                               strerror_r(errno, reason, sizeof(reason)));
+    char *text = malloc(FILE_MAX + 1);
+    if (!text)
+        weft_oom(FILE_MAX + 1);
+    size_t size = 0;
+    ssize_t got = 1;
+    while (size < FILE_MAX && got > 0) {
+        got = read(fd, text + size, FILE_MAX - size);
+        size += got > 0 ? (size_t)got : 0;
+    }
+    (void)close(fd);
+    text[size] = '\0';
+    if (got == 0) {
+        *ret_text = text;
+        return WEFT_OK;
+    }
+    free(text);
+    return weft_fail_field(err, WEFT_INVALID_VALUE, field, "cannot read %.120s: %s", path,
+                           got < 0 ? strerror_r(errno, reason, sizeof(reason)) : "it is too large");
+}
+
 static void free_pair(struct pair *pair)
 {
     for (unsigned i = 0; i < pair->count; i++)
@@ -61,9 +94,7 @@ static void free_pair(struct pair *pair)
 
 struct weft_tls *weft_tls_new(weft_usec handshake_us)
 {
-    struct weft_tls *tls = calloc(1, sizeof(*tls));
-    if (!tls)
-        weft_oom(sizeof(*tls));
+    struct weft_tls *tls = weft_alloc(1, sizeof(*tls));
     tls->handshake_us = handshake_us;
     pthread_mutex_init(&tls->lock, NULL);
     return tls;
@@ -152,9 +183,9 @@ static enum weft_rc read_pair(struct pair *pair, const struct weft_tls_files *fi
                               struct weft_err *err)
 {
     char *cert = NULL, *key = NULL;
-    enum weft_rc rc = weft_read_file(files->cert, "tls_cert", &cert, err);
+    enum weft_rc rc = read_file(files->cert, "tls_cert", &cert, err);
     if (!rc)
-        rc = weft_read_file(files->key, "tls_key", &key, err);
+        rc = read_file(files->key, "tls_key", &key, err);
     if (!rc)
         rc = import(pair, files, cert, key, err);
     if (key)
@@ -167,9 +198,7 @@ static enum weft_rc read_pair(struct pair *pair, const struct weft_tls_files *fi
 enum weft_rc weft_tls_load(struct weft_tls *tls, const struct weft_tls_files *files,
                            bool *ret_expired, struct weft_err *err)
 {
-    struct pair *pair = calloc(1, sizeof(*pair));
-    if (!pair)
-        weft_oom(sizeof(*pair));
+    struct pair *pair = weft_alloc(1, sizeof(*pair));
     enum weft_rc rc = read_pair(pair, files, err);
     bool expired = !rc && has_expired(pair);
     if (expired && tls->current)

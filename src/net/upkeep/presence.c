@@ -1,33 +1,39 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * This replica among the others: its row, which it writes with every heartbeat, and what it learns
- * from theirs: until when the grace of the service lasts, and which scanners nobody runs.
+ * The row of this replica, written with every heartbeat, and what the rows of the others say: when
+ * the grace of the service ends, and which scanners no replica runs.
  *
- * The grace. While nobody serves, nobody can renew: leases run out that no worker gave up. So for a
- * while after the service comes up no lease is taken away. The service is up since the earliest
- * moment since which a living replica has served without a gap, and the grace ends GRACE_US after
- * that. A replica that starts alone begins it; one that joins others takes over theirs, which is
- * long past as a rule.
+ * The grace. While no replica serves, no worker can renew, and leases run out that no worker gave
+ * up. So for a while after the service comes up no lease is taken away. The service is up since the
+ * earliest moment since which a living replica has served without a gap, and the grace ends
+ * GRACE_US after that. A replica that starts alone begins it; one that joins others takes over
+ * theirs, which is usually long past.
  *
- * Whom to believe: only a row that was written after this replica came up. It says "I have served
- * since then, and I do now", so the service was up while this one was away. An older row proves
- * nothing: its writer may be dead, or the store, which all share, may have been away from all of
- * them. In that case each of them notices the gap by its own poll before it writes its row again,
- * and the row then names the end of the gap (upkeep.c polls first and writes after that). So after
- * an outage of the store no row claims to reach back before it, and everybody waits.
+ * Only a row that was written after this replica came up counts: its writer has served since its
+ * up_since, so the service was up while this replica was away. An older row proves nothing: its
+ * writer may be dead, or the store, which all share, may have been away from all of them. In that
+ * case each of them notices the gap by its own poll before it writes its row again, and the row
+ * then names the end of the gap (upkeep.c polls first and writes after that). So after an outage of
+ * the store no row reaches back before it, and all replicas wait.
  *
  * Nothing is lost by waiting for the others' next heartbeat, WEFT_HEARTBEAT_US at most: if they are
  * there, their scanners do the work meanwhile.
  */
 
-#include "net/inside.h"
+#include "net/upkeep/presence.h"
 
+#include "base/arena.h"
 #include "base/buf.h"
 #include "base/id.h"
+#include "base/json.h"
 #include "base/log.h"
+#include "net/http/loop.h"
+#include "net/server.h"
+#include "net/upkeep/supervisor.h"
 #include "wire/wire.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -77,7 +83,7 @@ void weft_presence_up(struct weft_presence *presence)
     presence->up_since_us = store_now(presence);
     presence->grace_us = presence->up_since_us + GRACE_US;
     presence->waiting = true;
-    presence->beat_us = 0; /* tells the others */
+    presence->beat_us = 0; /* write the row soon */
     weft_supervisor_hold(presence->server->supervisor, presence->grace_us);
 }
 
@@ -101,20 +107,13 @@ static const char *write_settings(const struct weft_server *server,
     struct weft_json_writer out;
     weft_json_writer_init(&out, buf);
     weft_json_begin_object(&out);
-    weft_json_key(&out, "listen");
-    weft_json_put_text(&out, server->listener.address);
-    weft_json_key(&out, "threads");
-    weft_json_put_i64(&out, config->threads);
-    weft_json_key(&out, "connections");
-    weft_json_put_i64(&out, config->connections);
-    weft_json_key(&out, "queue_max");
-    weft_json_put_i64(&out, config->queue_max);
-    weft_json_key(&out, "tokens");
-    weft_json_put_bool(&out, config->tokens || !server->listener.loopback);
-    weft_json_key(&out, "tls");
-    weft_json_put_bool(&out, config->tls_cert != NULL);
-    weft_json_key(&out, "scanners");
-    weft_json_begin_array(&out);
+    weft_json_add_text(&out, "listen", server->listener.address);
+    weft_json_add_i64(&out, "threads", config->threads);
+    weft_json_add_i64(&out, "connections", config->connections);
+    weft_json_add_i64(&out, "queue_max", config->queue_max);
+    weft_json_add_bool(&out, "tokens", config->tokens || !server->listener.loopback);
+    weft_json_add_bool(&out, "tls", config->tls_cert != NULL);
+    weft_json_add_array(&out, "scanners");
     for (size_t i = 0; i < WEFT_SCANNER_COUNT; i++)
         if (status[i].enabled)
             weft_json_put_text(&out, status[i].name);
@@ -161,7 +160,7 @@ static enum weft_rc put_row(struct weft_presence *presence, struct weft_arena *a
     return rc;
 }
 
-/* Keeps which scanners no living replica runs, and says so once. */
+/* Keeps which scanners no living replica runs, and logs changes. */
 static void note_uncovered(struct weft_presence *presence, const struct weft_replica_rows *rows,
                            struct weft_arena *arena)
 {
@@ -204,9 +203,7 @@ void weft_presence_turn(struct weft_presence *presence, struct weft_arena *arena
 
 struct weft_presence *weft_presence_new(struct weft_server *server)
 {
-    struct weft_presence *presence = calloc(1, sizeof(*presence));
-    if (!presence)
-        weft_oom(sizeof(*presence));
+    struct weft_presence *presence = weft_alloc(1, sizeof(*presence));
     presence->server = server;
     presence->started_us = store_now(presence);
     weft_id_new(&presence->id, presence->started_us, -1);
@@ -238,7 +235,7 @@ void weft_presence_sign(const struct weft_presence *presence, struct weft_scanne
     status->host = presence->host;
 }
 
-const char *weft_supervisor_uncovered(struct weft_server *server, struct weft_arena *arena)
+const char *weft_presence_uncovered(struct weft_server *server, struct weft_arena *arena)
 {
     struct weft_presence *presence = server->presence;
     pthread_mutex_lock(&presence->lock);

@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The workers that this replica has heard of. Claims only note them here; upkeep writes those that
- * are new, have changed, or were last written a while ago, many at once, so that being known costs
- * a worker nothing.
+ * Claims only note their workers here; upkeep writes the workers that are new, have changed, or
+ * were last written a while ago, many at once, so that a claim costs no further write.
  */
 
-#include "net/inside.h"
+#include "net/upkeep/roster.h"
 
+#include "base/arena.h"
 #include "base/buf.h"
 #include "base/map.h"
+#include "engine/ops.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,9 +38,7 @@ struct weft_roster {
 
 struct weft_roster *weft_roster_new(void)
 {
-    struct weft_roster *roster = calloc(1, sizeof(*roster));
-    if (!roster)
-        weft_oom(sizeof(*roster));
+    struct weft_roster *roster = weft_alloc(1, sizeof(*roster));
     pthread_mutex_init(&roster->lock, NULL);
     return roster;
 }
@@ -137,9 +137,7 @@ static void learn(struct entry *entry, const struct weft_claim *claim)
         same_texts(seen->capabilities, seen->capability_count, news.capabilities,
                    news.capability_count))
         return;
-    void *texts = malloc(size_of_seen(&news));
-    if (!texts)
-        weft_oom(size_of_seen(&news));
+    void *texts = weft_alloc(1, size_of_seen(&news));
     entry->seen = copy_seen(&news, texts);
     free(entry->texts);
     entry->texts = texts;
@@ -163,9 +161,7 @@ void weft_roster_seen(struct weft_roster *roster, const struct weft_claim *claim
     pthread_mutex_lock(&roster->lock);
     struct entry *entry = weft_map_find(&roster->by_name, key, size);
     if (!entry) {
-        entry = calloc(1, sizeof(*entry));
-        if (!entry)
-            weft_oom(sizeof(*entry));
+        entry = weft_alloc(1, sizeof(*entry));
         entry->next = roster->first;
         roster->first = entry;
         weft_map_put(&roster->by_name, key, size, entry);
@@ -195,7 +191,7 @@ static bool is_to_write(const struct entry *entry)
            (entry->written_us == 0 || entry->seen.seen_us - entry->written_us >= REWRITE_US);
 }
 
-/* Lets go of workers that nobody has heard of for long: names come and go with processes. */
+/* Frees workers that have not claimed for long: names come and go with processes. */
 static void forget_old(struct weft_roster *roster)
 {
     weft_usec newest_us = 0;

@@ -14,19 +14,18 @@
 
 enum { PARTITION_LAST = 255 };
 
-void weft_scanner_defaults(struct weft_scanner_setting ret_setting[WEFT_SCANNER_COUNT])
-{
-    for (size_t i = 0; i < WEFT_SCANNER_COUNT; i++) {
-        const struct weft_scanner_info *info = weft_scanner_info((enum weft_scanner)i);
-        ret_setting[i] = (struct weft_scanner_setting){.interval_us = info->interval_us,
-                                                       .batch = info->batch,
-                                                       .partition_last = PARTITION_LAST};
-    }
-}
-
 static const struct weft_scanner_info *info_of(size_t scanner)
 {
     return weft_scanner_info((enum weft_scanner)scanner);
+}
+
+void weft_scanner_defaults(struct weft_scanner_setting ret_setting[WEFT_SCANNER_COUNT])
+{
+    for (size_t i = 0; i < WEFT_SCANNER_COUNT; i++) {
+        ret_setting[i] = (struct weft_scanner_setting){.interval_us = info_of(i)->interval_us,
+                                                       .batch = info_of(i)->batch,
+                                                       .partition_last = PARTITION_LAST};
+    }
 }
 
 /* A due time of the store in boot time. */
@@ -48,7 +47,7 @@ void weft_schedule_init(struct weft_scanner_schedule *schedule,
     memcpy(schedule->setting, setting, sizeof(schedule->setting));
     for (size_t i = 0; i < WEFT_SCANNER_COUNT; i++) {
         weft_pace_init(&schedule->pace[i], setting[i].interval_us, now->boot_us);
-        schedule->deeds[i].due_us = WEFT_NEVER;
+        schedule->totals[i].due_us = WEFT_NEVER;
     }
 }
 
@@ -99,24 +98,24 @@ void weft_schedule_hold(struct weft_scanner_schedule *schedule, weft_usec until_
             schedule->pace[i].hold_us = until_us;
 }
 
-void weft_schedule_told(struct weft_scanner_schedule *schedule,
-                        const weft_usec due_us[WEFT_SCANNER_COUNT], weft_usec period_us,
-                        const struct weft_now *now)
+void weft_schedule_set_due(struct weft_scanner_schedule *schedule,
+                           const weft_usec due_us[WEFT_SCANNER_COUNT], weft_usec period_us,
+                           const struct weft_now *now)
 {
     for (size_t i = 0; i < WEFT_SCANNER_COUNT; i++)
         if (info_of(i)->timed && due_us[i] != WEFT_UNTOLD) {
-            schedule->deeds[i].due_us = due_us[i];
-            /* A pass would have found nothing: an idle scanner is as well as a busy one. */
+            schedule->totals[i].due_us = due_us[i];
+            /* A pass would have found nothing, so this counts as one. */
             if (weft_pace_looked(&schedule->pace[i], boot_of(due_us[i], now), period_us,
                                  now->boot_us))
-                schedule->deeds[i].success_us = now->store_us;
+                schedule->totals[i].success_us = now->store_us;
         }
 }
 
-void weft_schedule_heard(struct weft_scanner_schedule *schedule, enum weft_scanner scanner,
-                         const struct weft_now *now)
+void weft_schedule_wake(struct weft_scanner_schedule *schedule, enum weft_scanner scanner,
+                        const struct weft_now *now)
 {
-    schedule->heard_us[scanner] = now->boot_us;
+    schedule->notified_us[scanner] = now->boot_us;
     weft_pace_expect(&schedule->pace[scanner], now->boot_us);
 }
 
@@ -127,18 +126,17 @@ void weft_schedule_heard(struct weft_scanner_schedule *schedule, enum weft_scann
 static void linger(struct weft_scanner_schedule *schedule, enum weft_scanner scanner, bool handled,
                    const struct weft_now *now)
 {
-    weft_usec age_us = now->boot_us - schedule->heard_us[scanner];
-    if (schedule->heard_us[scanner] == 0 || age_us > WEFT_BOARD_LINGER_US)
+    weft_usec age_us = now->boot_us - schedule->notified_us[scanner];
+    if (schedule->notified_us[scanner] == 0 || age_us > WEFT_SCHEDULE_LINGER_US)
         return;
     if (handled) {
-        schedule->heard_us[scanner] = now->boot_us;
+        schedule->notified_us[scanner] = now->boot_us;
         age_us = 0;
     }
     weft_usec wait_us = age_us > LINGER_FIRST_US ? age_us : LINGER_FIRST_US;
     weft_pace_expect(&schedule->pace[scanner], now->boot_us + wait_us);
 }
 
-/* Which ones find no room now. */
 static void bar(const struct weft_scanner_schedule *schedule, bool ret_barred[WEFT_SCANNER_COUNT])
 {
     unsigned heavy_room = schedule->room > 1 ? schedule->room - 1 : 1;
@@ -188,17 +186,17 @@ bool weft_schedule_begin_now(struct weft_scanner_schedule *schedule, enum weft_s
     return true;
 }
 
-static void note_failure(struct weft_deeds *deeds, const struct weft_pass_end *end)
+static void note_failure(struct weft_scanner_totals *totals, const struct weft_pass_end *end)
 {
-    deeds->failures++;
-    if (strcmp(deeds->error, end->err->text) == 0)
+    totals->failures++;
+    if (strcmp(totals->error, end->err->text) == 0)
         return;
-    (void)snprintf(deeds->error, sizeof(deeds->error), "%s", end->err->text);
+    (void)snprintf(totals->error, sizeof(totals->error), "%s", end->err->text);
     weft_warn("a pass failed and is tried again", F_STR("scanner", info_of(end->scanner)->name),
-              F_STR("error", deeds->error));
+              F_STR("error", totals->error));
 }
 
-static void note_success(struct weft_deeds *deeds, const struct weft_pass_end *end,
+static void note_success(struct weft_scanner_totals *totals, const struct weft_pass_end *end,
                          const struct weft_now *now)
 {
     const struct weft_scanner_info *info = info_of(end->scanner);
@@ -206,27 +204,27 @@ static void note_success(struct weft_deeds *deeds, const struct weft_pass_end *e
     for (size_t i = 0; i < report->counter_count; i++)
         for (size_t c = 0; c < WEFT_COUNTERS_MAX && info->counter[c]; c++)
             if (strcmp(info->counter[c], report->counter[i].name) == 0)
-                deeds->count[c] += report->counter[i].value;
-    deeds->success_us = now->store_us;
-    /* One that has more to do did not look for the next: what was known of the oldest row holds. */
+                totals->count[c] += report->counter[i].value;
+    totals->success_us = now->store_us;
+    /* A pass that left work did not look for the next due row: the known one holds. */
     if (!report->more || report->next_due_us != WEFT_NEVER)
-        deeds->due_us = report->next_due_us;
-    if (deeds->error[0])
+        totals->due_us = report->next_due_us;
+    if (totals->error[0])
         weft_info("a scanner works again", F_STR("scanner", info->name));
-    deeds->error[0] = '\0';
+    totals->error[0] = '\0';
 }
 
 void weft_schedule_end(struct weft_scanner_schedule *schedule, const struct weft_pass_end *end,
                        const struct weft_now *now)
 {
-    struct weft_deeds *deeds = &schedule->deeds[end->scanner];
+    struct weft_scanner_totals *totals = &schedule->totals[end->scanner];
     struct weft_pace *pace = &schedule->pace[end->scanner];
-    deeds->passes++;
-    deeds->took_us = end->took_us;
+    totals->passes++;
+    totals->took_us = end->took_us;
     if (end->rc)
-        note_failure(deeds, end);
+        note_failure(totals, end);
     else
-        note_success(deeds, end, now);
+        note_success(totals, end, now);
     if (!end->paced)
         return;
     assert(pace->running);
@@ -254,7 +252,7 @@ static const struct weft_counter *counters_of(const struct weft_scanner_schedule
     size_t count = 0;
     for (; count < WEFT_COUNTERS_MAX && info->counter[count]; count++)
         counter[count] = (struct weft_counter){.name = info->counter[count],
-                                               .value = schedule->deeds[scanner].count[count]};
+                                               .value = schedule->totals[scanner].count[count]};
     *ret_count = count;
     return counter;
 }
@@ -265,7 +263,7 @@ struct weft_scanner_status weft_schedule_status(const struct weft_scanner_schedu
                                                 struct weft_arena *arena)
 {
     const struct weft_scanner_setting *setting = &schedule->setting[scanner];
-    const struct weft_deeds *deeds = &schedule->deeds[scanner];
+    const struct weft_scanner_totals *totals = &schedule->totals[scanner];
     const struct weft_pace *pace = &schedule->pace[scanner];
     weft_usec next_us = weft_pace_next(pace);
     struct weft_scanner_status status = {
@@ -276,12 +274,12 @@ struct weft_scanner_status weft_schedule_status(const struct weft_scanner_schedu
         .ns = setting->ns[0] ? weft_arena_strdup(arena, setting->ns) : NULL,
         .partition_first = setting->partition_first,
         .partition_last = setting->partition_last,
-        .passes = deeds->passes,
-        .failures = deeds->failures,
-        .last_pass_us = deeds->success_us,
-        .duration_us = deeds->took_us,
-        .lag_us = deeds->due_us < now->store_us ? now->store_us - deeds->due_us : 0,
-        .last_error = deeds->error[0] ? weft_arena_strdup(arena, deeds->error) : NULL,
+        .passes = totals->passes,
+        .failures = totals->failures,
+        .last_pass_us = totals->success_us,
+        .duration_us = totals->took_us,
+        .lag_us = totals->due_us < now->store_us ? now->store_us - totals->due_us : 0,
+        .last_error = totals->error[0] ? weft_arena_strdup(arena, totals->error) : NULL,
     };
     if (setting->interval_us > 0)
         status.next_us = next_us <= now->boot_us || pace->running
@@ -291,28 +289,27 @@ struct weft_scanner_status weft_schedule_status(const struct weft_scanner_schedu
     return status;
 }
 
-static const char *join(const char *names, size_t scanner, struct weft_arena *arena)
+static const char *names_of(const struct weft_scanner_schedule *schedule, bool running,
+                            struct weft_arena *arena)
 {
-    const char *name = info_of(scanner)->name;
-    return names ? weft_arena_printf(arena, "%s, %s", names, name) : name;
+    const char *names = NULL;
+    for (size_t i = 0; i < WEFT_SCANNER_COUNT; i++) {
+        const struct weft_pace *pace = &schedule->pace[i];
+        if (pace->running == running && (running || pace->more))
+            names = names ? weft_arena_printf(arena, "%s, %s", names, info_of(i)->name)
+                          : info_of(i)->name;
+    }
+    return names;
 }
 
 const char *weft_schedule_running(const struct weft_scanner_schedule *schedule,
                                   struct weft_arena *arena)
 {
-    const char *names = NULL;
-    for (size_t i = 0; i < WEFT_SCANNER_COUNT; i++)
-        if (schedule->pace[i].running)
-            names = join(names, i, arena);
-    return names;
+    return names_of(schedule, true, arena);
 }
 
 const char *weft_schedule_unfinished(const struct weft_scanner_schedule *schedule,
                                      struct weft_arena *arena)
 {
-    const char *names = NULL;
-    for (size_t i = 0; i < WEFT_SCANNER_COUNT; i++)
-        if (schedule->pace[i].more && !schedule->pace[i].running)
-            names = join(names, i, arena);
-    return names;
+    return names_of(schedule, false, arena);
 }

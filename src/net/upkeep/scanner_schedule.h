@@ -3,13 +3,13 @@
 #define WEFT_NET_UPKEEP_SCANNER_SCHEDULE_H
 
 /*
- * The board: the scanners of this replica, how each is set, when it runs and what it did.
+ * The schedule of the scanners of this replica: how each is set, when it runs and what it did.
  *
- * It has no thread, no lock and no clock: supervisor.c brings these. Two clocks are told of, the
- * boot time, by which passes are paced, and the store's, which due times are given in.
+ * It has no thread, no lock and no clock: supervisor.c has these. It is given two times: boot time,
+ * by which passes are paced, and the store's, in which due times are.
  *
  * At most `room` passes run at once, so that requests always find a thread. The last place is kept
- * for scanners with due times: those without (retention, checks) do the heavy work, and a crashed
+ * for scanners with due times: the others (retention, checks) do the heavy work, and a crashed
  * worker's executions must not wait for it.
  */
 
@@ -23,7 +23,7 @@ struct weft_now {
 };
 
 /* What a scanner did since the start. */
-struct weft_deeds {
+struct weft_scanner_totals {
     uint64_t passes, failures;
     uint64_t count[WEFT_COUNTERS_MAX]; /* as the scanner's table names them */
     weft_usec success_us;              /* the store's time; 0: none yet */
@@ -35,9 +35,9 @@ struct weft_deeds {
 struct weft_scanner_schedule {
     struct weft_scanner_setting setting[WEFT_SCANNER_COUNT];
     struct weft_pace pace[WEFT_SCANNER_COUNT]; /* boot time */
-    struct weft_deeds deeds[WEFT_SCANNER_COUNT];
-    unsigned room, running, heavy;          /* passes: at most, now, of those without due times */
-    weft_usec heard_us[WEFT_SCANNER_COUNT]; /* boot time of the last notice for it; 0: none */
+    struct weft_scanner_totals totals[WEFT_SCANNER_COUNT];
+    unsigned room, running, heavy; /* passes: at most, now, of those without due times */
+    weft_usec notified_us[WEFT_SCANNER_COUNT]; /* boot time of the last notice for it; 0: none */
 };
 
 void weft_schedule_init(struct weft_scanner_schedule *schedule,
@@ -49,20 +49,20 @@ size_t weft_schedule_set(struct weft_scanner_schedule *schedule,
 /* Until then (boot time) no lease is taken away. */
 void weft_schedule_hold(struct weft_scanner_schedule *schedule, weft_usec until_us);
 /* The slow poll found these due times, or WEFT_UNTOLD; it looks every period_us. */
-void weft_schedule_told(struct weft_scanner_schedule *schedule,
-                        const weft_usec due_us[WEFT_SCANNER_COUNT], weft_usec period_us,
-                        const struct weft_now *now);
+void weft_schedule_set_due(struct weft_scanner_schedule *schedule,
+                           const weft_usec due_us[WEFT_SCANNER_COUNT], weft_usec period_us,
+                           const struct weft_now *now);
 
 /*
  * A notice says that this scanner has work now. It runs at once, and a few times more within the
- * next WEFT_BOARD_LINGER_US: of several transactions that commit at the same time only one sends a
- * notice, and the others may become visible a little later.
+ * next WEFT_SCHEDULE_LINGER_US: of several transactions that commit at the same time only one sends
+ * a notice, and the others may become visible a little later.
  */
-#define WEFT_BOARD_LINGER_US (40 * WEFT_MS)
-void weft_schedule_heard(struct weft_scanner_schedule *schedule, enum weft_scanner scanner,
-                         const struct weft_now *now);
+#define WEFT_SCHEDULE_LINGER_US (40 * WEFT_MS)
+void weft_schedule_wake(struct weft_scanner_schedule *schedule, enum weft_scanner scanner,
+                        const struct weft_now *now);
 
-/* When to ask again which one is to run, if nothing happens before. */
+/* When to call weft_schedule_begin() again, if nothing happens before. */
 weft_usec weft_schedule_next(const struct weft_scanner_schedule *schedule);
 /* The scanner whose pass begins now; WEFT_SCANNER_COUNT: none. */
 enum weft_scanner weft_schedule_begin(struct weft_scanner_schedule *schedule,
@@ -95,7 +95,7 @@ struct weft_scanner_status weft_schedule_status(const struct weft_scanner_schedu
 /* The scanners in a pass, as "name, name"; NULL: none. */
 const char *weft_schedule_running(const struct weft_scanner_schedule *schedule,
                                   struct weft_arena *arena);
-/* Those whose last pass left something undone; NULL: none. */
+/* The scanners whose last pass left work undone, likewise. */
 const char *weft_schedule_unfinished(const struct weft_scanner_schedule *schedule,
                                      struct weft_arena *arena);
 

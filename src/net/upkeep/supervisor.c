@@ -3,27 +3,33 @@
 /*
  * The supervisor: runs the scanners of this replica.
  *
- * Its thread only decides, by the board (scanner_schedule.c), which scanner is next and when; the
- * passes run on engine threads as errands, in turn with the requests. So a pass that is slow or
- * fails delays nobody: not the requests, which have their threads, and not the other scanners. A
- * pass is one bounded batch; a scanner that has more to do stands in line again.
+ * Its thread only decides, by scanner_schedule.c, which scanner is next and when; the passes run on
+ * engine threads as tasks, in turn with the requests. So a slow or failing pass delays neither the
+ * requests nor the other scanners. A pass is one bounded batch; a scanner that has more to do
+ * queues again.
  *
  * Nothing here makes sure that a scanner runs on one replica only. All run everywhere; rows are
  * split by their locks (engine/scan/).
  */
 
-#include "net/inside.h"
-#include "net/upkeep/scanner_schedule.h"
+#include "net/upkeep/supervisor.h"
 
+#include "base/arena.h"
 #include "base/id.h"
 #include "base/log.h"
+#include "base/thread.h"
+#include "net/group/group.h"
+#include "net/metrics.h"
+#include "net/upkeep/presence.h"
+#include "net/upkeep/scanner_schedule.h"
+#include "net/upkeep/upkeep.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { ROOM = 2, THREADS_FOR_ALL = 3 }; /* passes at once; with fewer engine threads one */
 
-/* What an errand needs to know. */
 struct task {
     struct weft_supervisor *supervisor;
     enum weft_scanner scanner;
@@ -59,7 +65,6 @@ static enum weft_rc pass_of_engine(void *context, enum weft_scanner scanner,
 
 /* ---- Passes ---------------------------------------------------------------------------------- */
 
-/* Of the rows that intake refused, those under an id that is taken; the others were not valid. */
 static void measure_refused(struct weft_metrics *metrics, const struct weft_pass_report *report)
 {
     uint64_t refused = 0, existing = 0;
@@ -75,7 +80,7 @@ static void measure_refused(struct weft_metrics *metrics, const struct weft_pass
 
 static void measure(struct weft_supervisor *supervisor, const struct weft_pass_end *end)
 {
-    struct weft_metrics *metrics = weft_server_metrics(supervisor->server);
+    struct weft_metrics *metrics = supervisor->server->metrics;
     const struct weft_scanner_info *info = weft_scanner_info(end->scanner);
     weft_metric_add(metrics, WEFT_METRIC_SCANNER_PASSES, end->scanner, 1);
     weft_metric_observe(metrics, WEFT_METRIC_SCANNER_SECONDS, end->scanner, (uint64_t)end->took_us);
@@ -93,7 +98,7 @@ static void measure(struct weft_supervisor *supervisor, const struct weft_pass_e
         measure_refused(metrics, end->report);
 }
 
-/* Runs a pass that has begun, and takes in how it went. */
+/* Runs a pass that has begun, and schedules the next one by its outcome. */
 static enum weft_rc run_pass(struct weft_supervisor *supervisor, enum weft_scanner scanner,
                              bool paced, struct weft_pass_report *ret_report, struct weft_err *err)
 {
@@ -121,7 +126,7 @@ static enum weft_rc run_pass(struct weft_supervisor *supervisor, enum weft_scann
     return end.rc;
 }
 
-static void run_errand(struct weft_server *server, void *context)
+static void run_task(struct weft_server *server, void *context)
 {
     const struct task *task = context;
     struct weft_pass_report report;
@@ -159,8 +164,8 @@ static void *run_thread(void *context)
                             weft_schedule_next(&supervisor->schedule));
             continue;
         }
-        pthread_mutex_unlock(&supervisor->lock); /* it stands alone: see inside.h */
-        weft_groups_do(supervisor->server->groups, run_errand, &supervisor->task[scanner]);
+        pthread_mutex_unlock(&supervisor->lock); /* it stands alone: see server.h */
+        weft_groups_do(supervisor->server->groups, run_task, &supervisor->task[scanner]);
         pthread_mutex_lock(&supervisor->lock);
     }
     pthread_mutex_unlock(&supervisor->lock);
@@ -169,9 +174,7 @@ static void *run_thread(void *context)
 
 struct weft_supervisor *weft_supervisor_new(struct weft_server *server)
 {
-    struct weft_supervisor *supervisor = calloc(1, sizeof(*supervisor));
-    if (!supervisor)
-        weft_oom(sizeof(*supervisor));
+    struct weft_supervisor *supervisor = weft_alloc(1, sizeof(*supervisor));
     supervisor->server = server;
     supervisor->pass = pass_of_engine;
     supervisor->pass_context = server->engine;
@@ -197,8 +200,8 @@ void weft_supervisor_start(struct weft_supervisor *supervisor)
     weft_thread_start(&supervisor->thread, "weft-supervisor", run_thread, supervisor);
 }
 
-/* What the end of the passes leaves behind; none of it is lost. */
-static void say_what_is_left(const struct weft_scanner_schedule *schedule)
+/* Logs the work that the end of the passes leaves to others. */
+static void log_rest(const struct weft_scanner_schedule *schedule)
 {
     struct weft_arena *arena = weft_arena_new();
     const char *unfinished = weft_schedule_unfinished(schedule, arena);
@@ -229,7 +232,7 @@ bool weft_supervisor_stop(struct weft_supervisor *supervisor, weft_usec until_us
     while (supervisor->schedule.running > 0 && weft_boot_us() < until_us)
         weft_cond_until(&supervisor->news, &supervisor->lock, until_us);
     bool ended = supervisor->schedule.running == 0;
-    say_what_is_left(&supervisor->schedule);
+    log_rest(&supervisor->schedule);
     pthread_mutex_unlock(&supervisor->lock);
     return ended;
 }
@@ -243,23 +246,23 @@ void weft_supervisor_free(struct weft_supervisor *supervisor)
     free(supervisor);
 }
 
-/* ---- What it is told ------------------------------------------------------------------------- */
+/* ---- Changes of the schedule ----------------------------------------------------------------- */
 
-void weft_supervisor_told(struct weft_supervisor *supervisor,
-                          const weft_usec due_us[WEFT_SCANNER_COUNT])
+void weft_supervisor_set_due(struct weft_supervisor *supervisor,
+                             const weft_usec due_us[WEFT_SCANNER_COUNT])
 {
     pthread_mutex_lock(&supervisor->lock);
     const struct weft_now now = now_of(supervisor);
-    weft_schedule_told(&supervisor->schedule, due_us, WEFT_POLL_US, &now);
+    weft_schedule_set_due(&supervisor->schedule, due_us, WEFT_POLL_US, &now);
     pthread_cond_broadcast(&supervisor->news);
     pthread_mutex_unlock(&supervisor->lock);
 }
 
-void weft_supervisor_heard(struct weft_supervisor *supervisor, enum weft_scanner scanner)
+void weft_supervisor_wake(struct weft_supervisor *supervisor, enum weft_scanner scanner)
 {
     pthread_mutex_lock(&supervisor->lock);
     const struct weft_now now = now_of(supervisor);
-    weft_schedule_heard(&supervisor->schedule, scanner, &now);
+    weft_schedule_wake(&supervisor->schedule, scanner, &now);
     pthread_cond_broadcast(&supervisor->news);
     pthread_mutex_unlock(&supervisor->lock);
 }

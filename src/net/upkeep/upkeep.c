@@ -3,25 +3,39 @@
 /*
  * Upkeep: the slow poll, and what is written now and then.
  *
- * Once a second one statement asks the store for everything that others may have done: queues with
- * work, the next due time of each scanner, an inbox that is not empty, tokens that have changed,
- * workers that have to be told of leases.
- * That is the truth under all wakes and notices. For the scanners with due times it is their look,
- * so an idle server asks one question a second. A due time made by this process is known at once
- * and brings the next poll forward.
+ * Once a second one statement reads everything that other replicas may have changed: queues with
+ * work, the next due time of each scanner, an inbox that is not empty, changed tokens, workers
+ * whose leases were ended. Wakes and notices are only hints; this poll finds what they miss.
+ * Scanners with due times go by it, so an idle server makes one query a second. A due time made by
+ * this process is known at once and brings the next poll forward.
  *
- * The poll also shows whether this replica is up. When nothing at all was carried out by the store
- * for longer than a poll takes to come round, it was not, whatever the reason: the store was away,
- * or this process stood still. Then the grace begins (presence.c). A poll that is only slow, while
- * requests are answered, begins none: under a load that never ends no lease would ever run out.
+ * The poll also shows whether this replica is up. It was not when the store carried out nothing at
+ * all for longer than a period of the poll: the store was away, or this process stood still. Then
+ * the grace begins (presence.c). A poll that is only slow, while requests are answered, begins
+ * none: under a load that never ends no lease would ever run out.
  */
 
-#include "net/api/api.h"
-#include "net/inside.h"
+#include "net/upkeep/upkeep.h"
 
+#include "base/arena.h"
 #include "base/heap.h"
 #include "base/log.h"
+#include "base/thread.h"
+#include "engine/ops.h"
+#include "net/api/api_counts.h"
+#include "net/auth.h"
+#include "net/group/group.h"
+#include "net/http/loop.h"
+#include "net/metrics.h"
+#include "net/server.h"
+#include "net/upkeep/presence.h"
+#include "net/upkeep/roster.h"
+#include "net/upkeep/supervisor.h"
+#include "net/wait/wait_claims.h"
+#include "net/wait/wait_ends.h"
+#include "net/wait/waits.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -45,7 +59,7 @@ struct weft_upkeep {
     /* The thread's, in boot time. */
     bool failing;        /* the store does not answer */
     weft_usec chores_us; /* when the chores were last done */
-    size_t idle;         /* memory that nobody uses; weft_heap_trim() */
+    size_t idle;         /* unused memory; see weft_heap_trim() */
     unsigned chores;     /* how often they were done */
     int64_t tokens;
     bool started;
@@ -93,7 +107,6 @@ static void note_answer(struct weft_upkeep *upkeep)
         weft_presence_up(upkeep->server->presence);
 }
 
-/* What is done now and then, off the path of requests. */
 static void do_chores(struct weft_upkeep *upkeep)
 {
     struct weft_server *server = upkeep->server;
@@ -108,11 +121,10 @@ static void do_chores(struct weft_upkeep *upkeep)
     if (weft_auth_write_uses(server->auth, server->engine, false, &err))
         weft_debug("the last uses of tokens were not written", F_STR("error", err.text));
     weft_engine_slim(server->engine, weft_boot_us() - LARGE_US, weft_boot_us() - UNUSED_US);
-    /* What is left by a trim in the middle of a burst is not what must stay: once a minute all
-     * that can go goes. */
+    /* A trim in the middle of a burst leaves too much: once a minute all that is unused goes. */
     if (++upkeep->chores % CHORES_A_MINUTE == 0)
         upkeep->idle = 0;
-    /* Only under no load: the memory is warm, and whoever works needs it again at once. */
+    /* Only under no load: busy threads would need the memory again at once. */
     if (weft_groups_rest(server->groups)) {
         weft_loop_slim(server->loop);
         weft_heap_rest();
@@ -121,9 +133,8 @@ static void do_chores(struct weft_upkeep *upkeep)
 }
 
 /*
- * Waiting reads of ends by other replicas: one question for all of them, and none when no read
- * waits. A read of which this misses the end, because it fell asleep meanwhile, is found by the
- * next one.
+ * Wakes reads that wait for executions which other replicas ended: one query for all of them. A
+ * read that falls asleep meanwhile is woken by the next call.
  */
 static void look_for_ends(struct weft_upkeep *upkeep, struct weft_arena *arena)
 {
@@ -151,14 +162,14 @@ static void turn(struct weft_upkeep *upkeep, struct weft_arena *arena)
     }
     note_answer(upkeep);
     weft_waits_wake(server->waits, WEFT_WAKE_POLL, poll.queue, poll.count);
-    weft_waits_tell(server->waits, WEFT_WAKE_POLL, poll.worker, poll.workers);
+    weft_waits_wake_workers(server->waits, WEFT_WAKE_POLL, poll.worker, poll.workers);
     look_for_ends(upkeep, arena);
     if (poll.tokens != upkeep->tokens) {
         if (weft_auth_load(server->auth, server->engine, &err) == WEFT_OK)
             upkeep->tokens = poll.tokens;
         weft_waits_recheck(server->waits);
     }
-    weft_supervisor_told(server->supervisor, poll.due_us);
+    weft_supervisor_set_due(server->supervisor, poll.due_us);
     weft_counts_keep(server);
     do_chores(upkeep);
     weft_presence_turn(server->presence, arena);
@@ -186,9 +197,7 @@ static void *run_thread(void *context)
 
 struct weft_upkeep *weft_upkeep_new(struct weft_server *server)
 {
-    struct weft_upkeep *upkeep = calloc(1, sizeof(*upkeep));
-    if (!upkeep)
-        weft_oom(sizeof(*upkeep));
+    struct weft_upkeep *upkeep = weft_alloc(1, sizeof(*upkeep));
     upkeep->server = server;
     upkeep->tokens = -1;
     pthread_mutex_init(&upkeep->lock, NULL);
@@ -199,7 +208,7 @@ struct weft_upkeep *weft_upkeep_new(struct weft_server *server)
 void weft_upkeep_start(struct weft_upkeep *upkeep)
 {
     upkeep->started = true;
-    (void)weft_engine_gap(upkeep->server->engine); /* what was before is not its own */
+    (void)weft_engine_gap(upkeep->server->engine); /* the gap before the start does not count */
     weft_thread_start(&upkeep->thread, "weft-upkeep", run_thread, upkeep);
 }
 

@@ -2,23 +2,32 @@
 
 /*
  * Notices between replicas: which queues got work, which workers lost leases. They are sent by one
- * thread on a connection of its own, after the commits they tell of, many in one: the first at
- * once, then no sooner than 2 ms after the one before, and up to 20 ms while each tells of many
- * commits. So a notice costs the writers nothing, and a busy replica sends few. They may be lost:
- * the slow poll finds everything.
+ * thread on a connection of its own, after the commits, many in one notice: the first at once,
+ * then no sooner than 2 ms after the one before, and up to 20 ms while each is about many commits.
+ * So a notice costs the writers nothing, and a busy replica sends few. They may be lost: the slow
+ * poll finds everything.
  *
  * notice_text.h has the words.
  */
 
-#include "net/inside.h"
+#include "net/wait/notice.h"
 
+#include "base/arena.h"
 #include "base/log.h"
+#include "base/thread.h"
+#include "net/metrics.h"
+#include "net/server.h"
+#include "net/upkeep/supervisor.h"
+#include "net/upkeep/upkeep.h"
 #include "net/wait/notice_text.h"
+#include "net/wait/wait_claims.h"
+#include "net/wait/wait_ends.h"
 #include "store/notify.h"
 
 #include <assert.h>
 #include <errno.h>
 #include <poll.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
@@ -53,7 +62,7 @@ struct weft_notices {
     bool stopping;
 
     /* The thread's. */
-    struct weft_notifier *bell;
+    struct weft_notifier *notifier;
     weft_usec sent_us, pause_us, retry_us, retry_pause_us;
     bool complained;
 };
@@ -117,7 +126,7 @@ void weft_notices_add_workers(struct weft_notices *notices, const int32_t *worke
 
 /* ---- Sending --------------------------------------------------------------------------------- */
 
-/* Takes what is pending as the text of a notice; says of how many commits, 0 for nothing. */
+/* Takes all that is pending as the text of a notice; returns of how many commits. */
 static size_t take_text(struct weft_notices *notices, char ret_text[WEFT_NOTICE_TEXT_MAX])
 {
     pthread_mutex_lock(&notices->lock);
@@ -145,10 +154,10 @@ static bool is_pending(struct weft_notices *notices)
     return pending;
 }
 
-static void lose_bell(struct weft_notices *notices, const struct weft_err *err)
+static void lose_notifier(struct weft_notices *notices, const struct weft_err *err)
 {
-    weft_notifier_close(notices->bell);
-    notices->bell = NULL;
+    weft_notifier_close(notices->notifier);
+    notices->notifier = NULL;
     notices->retry_us = weft_boot_us() + notices->retry_pause_us;
     notices->retry_pause_us *= 2;
     if (notices->retry_pause_us > RETRY_LAST_US)
@@ -159,13 +168,13 @@ static void lose_bell(struct weft_notices *notices, const struct weft_err *err)
     notices->complained = true;
 }
 
-/* True when the bell was rung. */
+/* True when a notice was sent. */
 static bool send_pending(struct weft_notices *notices)
 {
     char text[WEFT_NOTICE_TEXT_MAX];
     struct weft_err err = {0};
     size_t adds = take_text(notices, text);
-    if (adds == 0 || !notices->bell)
+    if (adds == 0 || !notices->notifier)
         return false;
     notices->pause_us = adds >= BUSY_ADDS ? notices->pause_us * 2 : notices->pause_us / 2;
     if (notices->pause_us > PAUSE_LAST_US)
@@ -173,15 +182,16 @@ static bool send_pending(struct weft_notices *notices)
     if (notices->pause_us < PAUSE_FIRST_US)
         notices->pause_us = PAUSE_FIRST_US;
     notices->sent_us = weft_boot_us();
-    if (weft_notifier_send(notices->bell, text, &err))
-        lose_bell(notices, &err);
+    if (weft_notifier_send(notices->notifier, text, &err))
+        lose_notifier(notices, &err);
     return true;
 }
 
-/* ---- Hearing --------------------------------------------------------------------------------- */
+/* ---- Receiving ---------------------------------------------------------------------------------
+ */
 
 /* Wakes waiting claims and watches for what a notice tells of. */
-static void hear(struct weft_notices *notices, const char *text)
+static void receive(struct weft_notices *notices, const char *text)
 {
     struct weft_server *server = notices->server;
     struct weft_notice notice;
@@ -190,49 +200,49 @@ static void hear(struct weft_notices *notices, const char *text)
     if (notice.everything)
         weft_upkeep_expect(server->upkeep, 0);
     if (notice.inbox)
-        weft_supervisor_heard(server->supervisor, WEFT_SCANNER_INTAKE);
-    weft_waits_tell(server->waits, WEFT_WAKE_REMOTE, notice.worker, notice.workers);
+        weft_supervisor_wake(server->supervisor, WEFT_SCANNER_INTAKE);
+    weft_waits_wake_workers(server->waits, WEFT_WAKE_REMOTE, notice.worker, notice.workers);
     if (weft_engine_heard(server->engine, notice.queue, notice.queues, &err) == WEFT_OK)
         weft_waits_wake(server->waits, WEFT_WAKE_REMOTE, notice.queue, notice.queues);
 }
 
-static void hear_all(struct weft_notices *notices)
+static void receive_all(struct weft_notices *notices)
 {
     struct weft_arena *arena = weft_arena_new();
     struct weft_err err = {0};
     const char *text = "";
-    while (notices->bell && text) {
+    while (notices->notifier && text) {
         weft_arena_reset(arena);
-        if (weft_notifier_next(notices->bell, arena, &text, &err))
-            lose_bell(notices, &err);
+        if (weft_notifier_next(notices->notifier, arena, &text, &err))
+            lose_notifier(notices, &err);
         else if (text)
-            hear(notices, text);
+            receive(notices, text);
     }
     weft_arena_free(arena);
 }
 
-static void open_bell(struct weft_notices *notices)
+static void open_notifier(struct weft_notices *notices)
 {
     const struct weft_server_config *config = &notices->server->config;
     struct weft_err err = {0};
-    if (weft_notifier_open(config->listen_url ? config->listen_url : config->store, &notices->bell,
-                           &err)) {
-        notices->bell = NULL;
-        lose_bell(notices, &err);
+    if (weft_notifier_open(config->listen_url ? config->listen_url : config->store,
+                           &notices->notifier, &err)) {
+        notices->notifier = NULL;
+        lose_notifier(notices, &err);
         return;
     }
     if (notices->complained)
         weft_info("notices between replicas are on again");
     notices->complained = false;
     notices->retry_pause_us = RETRY_FIRST_US;
-    weft_upkeep_expect(notices->server->upkeep, 0); /* what was said meanwhile was missed */
+    weft_upkeep_expect(notices->server->upkeep, 0); /* notices were missed */
 }
 
 /* How long to sleep: until the next notice may be sent, or the next try to connect. */
 static int sleep_ms(struct weft_notices *notices)
 {
     weft_usec at_us = WEFT_NEVER;
-    if (!notices->bell)
+    if (!notices->notifier)
         at_us = notices->retry_us;
     else if (is_pending(notices))
         at_us = notices->sent_us + notices->pause_us;
@@ -248,7 +258,7 @@ static void *run_thread(void *context)
     for (;;) {
         struct pollfd fd[2] = {
             {.fd = notices->poke, .events = POLLIN},
-            {.fd = notices->bell ? weft_notifier_fd(notices->bell) : -1, .events = POLLIN},
+            {.fd = notices->notifier ? weft_notifier_fd(notices->notifier) : -1, .events = POLLIN},
         };
         (void)poll(fd, 2, sleep_ms(notices));
         uint64_t ignored;
@@ -260,19 +270,19 @@ static void *run_thread(void *context)
         if (stopping)
             break;
         if (fd[1].revents)
-            hear_all(notices);
-        bool opened = !notices->bell && weft_boot_us() >= notices->retry_us;
+            receive_all(notices);
+        bool opened = !notices->notifier && weft_boot_us() >= notices->retry_us;
         if (opened)
-            open_bell(notices);
+            open_notifier(notices);
         bool rang = weft_boot_us() >= notices->sent_us + notices->pause_us && send_pending(notices);
-        /* Opening and ringing read what has come meanwhile, and our own notice, which is kept until
-         * it is asked for: the socket does not tell of either again. Heard later, together with the
-         * next one, it would wake somebody for what was taken long ago. */
+        /* Opening and sending also read notices that have come, and our own, into the notifier: the
+         * socket is not readable for them any more. Read together with the next notice, they would
+         * wake claims for work that was taken long ago. */
         if (opened || rang)
-            hear_all(notices);
+            receive_all(notices);
     }
     (void)send_pending(notices);
-    weft_notifier_close(notices->bell);
+    weft_notifier_close(notices->notifier);
     return NULL;
 }
 
@@ -280,9 +290,7 @@ struct weft_notices *weft_notices_new(struct weft_server *server)
 {
     if (weft_engine_writers(server->engine) == 1)
         return NULL; /* one file, one writer: others notice by the poll */
-    struct weft_notices *notices = calloc(1, sizeof(*notices));
-    if (!notices)
-        weft_oom(sizeof(*notices));
+    struct weft_notices *notices = weft_alloc(1, sizeof(*notices));
     notices->server = server;
     notices->pause_us = PAUSE_FIRST_US;
     notices->retry_pause_us = RETRY_FIRST_US;

@@ -5,10 +5,11 @@
  * refused is an item that is refused, which names its line; the others go on.
  */
 
-#include "net/net.h"
+#include "net/lines.h"
 
 #include "base/err.h"
 #include "base/limits.h"
+#include "net/http/http_head.h"
 #include "wire/wire.h"
 
 #include <string.h>

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Who may do what. The tokens of the store are kept in memory, so that a request costs no query;
+ * The tokens of the store are kept in memory, so that a request costs no query;
  * the slow poll notices within a second that one was added, rotated or revoked and has them read
- * anew. A request that changes tokens has them read anew before it is answered.
+ * again. A request that changes tokens has them read again before it is answered.
  *
- * A request that waits is looked at again: when tokens were read anew, and once a second for those
+ * A request that waits is looked at again: when tokens were read again, and once a second for those
  * that expire (waits.c).
  *
  * When each was last used is noted in memory and written by upkeep, at most once a minute for each
@@ -13,16 +13,19 @@
  *
  * Without tokens (on loopback only) a page in a browser of this machine could still reach the
  * server, so a request without a token must come from a program, from a page of the server's own
- * origin or from one that is listed (host.c). What needs no scope (/healthz) says nothing that a
- * page must not know, and is answered to every page.
+ * origin or from one that is listed (host.c). Routes without a scope (/healthz) show nothing
+ * private, and are answered to every page.
  */
 
-#include "net/inside.h"
+#include "net/auth.h"
 
-#include "base/clock.h"
 #include "base/err.h"
 #include "base/str.h"
+#include "engine/ops.h"
+#include "net/request.h"
+#include "net/server.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -48,9 +51,7 @@ struct weft_auth {
 
 struct weft_auth *weft_auth_new(bool required)
 {
-    struct weft_auth *auth = calloc(1, sizeof(*auth));
-    if (!auth)
-        weft_oom(sizeof(*auth));
+    struct weft_auth *auth = weft_alloc(1, sizeof(*auth));
     auth->required = required;
     pthread_mutex_init(&auth->lock, NULL);
     return auth;
@@ -182,7 +183,7 @@ static size_t find_token(const struct weft_auth *auth, const char *text)
     return SIZE_MAX;
 }
 
-/* Under the lock. Why a secret whose time is over is refused. */
+/* Under the lock: why an expired secret is refused. */
 static enum weft_rc refuse_expired(const struct weft_auth *auth, size_t at, struct weft_err *err)
 {
     for (size_t i = at + 1; i < auth->tokens.count; i++)

@@ -2,7 +2,7 @@
 
 /* Matching: one pass decodes the path, then each route is compared segment by segment. */
 
-#include "net/api/route.h"
+#include "net/route.h"
 
 #include "base/str.h"
 
@@ -97,7 +97,7 @@ static bool fits(const struct weft_route *route, const struct weft_route_match *
     return *at == '\0';
 }
 
-/* Adds to the list of methods; who may GET may ask for the HEAD alone. */
+/* Adds to the list of methods; GET allows HEAD as well. */
 static void allow(struct weft_route_match *match, const char *method)
 {
     if (strcmp(method, "GET") == 0)

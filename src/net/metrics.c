@@ -6,10 +6,11 @@
  * above all buckets, and one for the sum.
  */
 
-#include "net/api/metrics.h"
+#include "net/metrics.h"
 
 #include "base/arena.h"
 #include "base/buf.h"
+#include "engine/ops.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -44,6 +45,25 @@ static const uint64_t SIZES_BUCKETS[] = {1, 2, 5, 10, 20, 50, 100, 200, 500, 100
 
 static const char *const WAITS[WEFT_WAIT_COUNT] = {"claim", "end", "watch", "lock"};
 static const char *const WAKES[WEFT_WAKE_COUNT] = {"local", "remote", "poll"};
+static const char *const REFUSALS[WEFT_REFUSAL_COUNT] = {
+    [WEFT_REFUSAL_INVALID] = "invalid",
+    [WEFT_REFUSAL_EXISTING_ID] = "existing_id",
+};
+
+/* Labels but for those with routes. */
+static const struct {
+    size_t count;
+    const char *name;
+    const char *const *value;
+} LABELS[] = {
+    [NONE] = {.count = 1},
+    [GROUP] = {WEFT_GROUP_COUNT, "group", weft_group_names},
+    [SCANNER] = {.count = WEFT_SCANNER_COUNT},
+    [SCANNER_ROW] = {.count = (size_t)WEFT_SCANNER_COUNT * WEFT_COUNTERS_MAX},
+    [WAIT] = {WEFT_WAIT_COUNT, "for", WAITS},
+    [WAKE] = {WEFT_WAKE_COUNT, "by", WAKES},
+    [REFUSAL] = {WEFT_REFUSAL_COUNT, "reason", REFUSALS},
+};
 
 struct weft_metrics {
     struct weft_route_table routes;
@@ -60,16 +80,13 @@ struct buckets {
 
 static struct buckets buckets_of(enum sort sort)
 {
-    switch (sort) {
-    case SECONDS:
-        return (struct buckets){SECONDS_BUCKETS, WEFT_LEN(SECONDS_BUCKETS)};
-    case SIZES:
-        return (struct buckets){SIZES_BUCKETS, WEFT_LEN(SIZES_BUCKETS)};
-    case COUNTER:
-    case GAUGE:
-        break;
-    }
-    return (struct buckets){NULL, 0};
+    static const struct buckets all[] = {
+        [COUNTER] = {NULL, 0},
+        [GAUGE] = {NULL, 0},
+        [SECONDS] = {SECONDS_BUCKETS, WEFT_LEN(SECONDS_BUCKETS)},
+        [SIZES] = {SIZES_BUCKETS, WEFT_LEN(SIZES_BUCKETS)},
+    };
+    return all[sort];
 }
 
 /* How many numbers one label of a metric takes. */
@@ -79,34 +96,12 @@ static size_t width_of(enum sort sort)
     return buckets.count ? buckets.count + 2 : 1;
 }
 
-static const char *const REFUSALS[WEFT_REFUSAL_COUNT] = {
-    [WEFT_REFUSAL_INVALID] = "invalid",
-    [WEFT_REFUSAL_EXISTING_ID] = "existing_id",
-};
-
 static size_t label_count(const struct weft_metrics *metrics, enum labels labels)
 {
-    switch (labels) {
-    case NONE:
-        return 1;
-    case ROUTE: /* the last one stands for no route */
-        return metrics->routes.count + 1;
-    case ROUTE_CODE:
-        return (metrics->routes.count + 1) * WEFT_LEN(CODES);
-    case GROUP:
-        return WEFT_GROUP_COUNT;
-    case SCANNER:
-        return WEFT_SCANNER_COUNT;
-    case SCANNER_ROW:
-        return (size_t)WEFT_SCANNER_COUNT * WEFT_COUNTERS_MAX;
-    case WAIT:
-        return WEFT_WAIT_COUNT;
-    case WAKE:
-        return WEFT_WAKE_COUNT;
-    case REFUSAL:
-        return WEFT_REFUSAL_COUNT;
-    }
-    return 0;
+    size_t routes = metrics->routes.count + 1; /* the last one stands for no route */
+    return labels == ROUTE        ? routes
+           : labels == ROUTE_CODE ? routes * WEFT_LEN(CODES)
+                                  : LABELS[labels].count;
 }
 
 static _Atomic uint64_t *number_of(const struct weft_metrics *metrics, enum weft_metric which,
@@ -121,18 +116,14 @@ static _Atomic uint64_t *number_of(const struct weft_metrics *metrics, enum weft
 
 struct weft_metrics *weft_metrics_new(const struct weft_route_table *routes)
 {
-    struct weft_metrics *metrics = calloc(1, sizeof(*metrics));
-    if (!metrics)
-        weft_oom(sizeof(*metrics));
+    struct weft_metrics *metrics = weft_alloc(1, sizeof(*metrics));
     metrics->routes = *routes;
     size_t count = 0;
     for (size_t i = 0; i < WEFT_METRIC_COUNT; i++) {
         metrics->first[i] = count;
         count += label_count(metrics, DEFINITIONS[i].labels) * width_of(DEFINITIONS[i].sort);
     }
-    metrics->number = calloc(count, sizeof(*metrics->number));
-    if (!metrics->number)
-        weft_oom(count * sizeof(*metrics->number));
+    metrics->number = weft_alloc(count, sizeof(*metrics->number));
     return metrics;
 }
 
@@ -255,39 +246,23 @@ static void put_labels(const struct weft_metrics *metrics, enum labels labels, s
                        struct weft_buf *out)
 {
     assert(label < label_count(metrics, labels));
-    switch (labels) {
-    case NONE:
-        break;
-    case ROUTE:
+    if (LABELS[labels].value) {
+        weft_metrics_put_label(out, LABELS[labels].name, LABELS[labels].value[label]);
+    } else if (labels == ROUTE) {
         put_route(metrics, label, out);
-        break;
-    case ROUTE_CODE:
+    } else if (labels == ROUTE_CODE) {
+        int code = CODES[label % WEFT_LEN(CODES)];
         put_route(metrics, label / WEFT_LEN(CODES), out);
-        if (CODES[label % WEFT_LEN(CODES)])
-            weft_buf_printf(out, ",code=\"%d\"", CODES[label % WEFT_LEN(CODES)]);
+        if (code)
+            weft_buf_printf(out, ",code=\"%d\"", code);
         else
             weft_buf_add_text(out, ",code=\"other\"");
-        break;
-    case GROUP:
-        weft_metrics_put_label(out, "group", weft_group_names[label]);
-        break;
-    case SCANNER:
+    } else if (labels == SCANNER) {
         weft_metrics_put_label(out, "scanner", weft_scanner_name((enum weft_scanner)label));
-        break;
-    case SCANNER_ROW:
+    } else if (labels == SCANNER_ROW) {
         weft_metrics_put_label(out, "scanner", weft_scanner_name(scanner_of(label)));
         weft_buf_add_char(out, ',');
         weft_metrics_put_label(out, "counter", counter_of(label));
-        break;
-    case WAIT:
-        weft_metrics_put_label(out, "for", WAITS[label]);
-        break;
-    case WAKE:
-        weft_metrics_put_label(out, "by", WAKES[label]);
-        break;
-    case REFUSAL:
-        weft_metrics_put_label(out, "reason", REFUSALS[label]);
-        break;
     }
 }
 
@@ -353,20 +328,6 @@ static void put_histogram(const struct weft_metrics *metrics, const struct defin
     weft_buf_printf(out, "%" PRIu64 "\n", total);
 }
 
-static const char *type_of(enum sort sort)
-{
-    switch (sort) {
-    case COUNTER:
-        return "counter";
-    case GAUGE:
-        return "gauge";
-    case SECONDS:
-    case SIZES:
-        return "histogram";
-    }
-    return "untyped";
-}
-
 /* Hundreds of rows that never moved would only be in the way. */
 static bool is_hidden(const struct definition *definition, size_t label, uint64_t value)
 {
@@ -380,14 +341,19 @@ void weft_metrics_write(const struct weft_metrics *metrics, struct weft_buf *out
 {
     for (size_t i = 0; i < WEFT_METRIC_COUNT; i++) {
         const struct definition *definition = &DEFINITIONS[i];
-        weft_metrics_head(out, definition->name, type_of(definition->sort), definition->help);
+        bool histogram = buckets_of(definition->sort).count > 0;
+        weft_metrics_head(out, definition->name,
+                          histogram                     ? "histogram"
+                          : definition->sort == COUNTER ? "counter"
+                                                        : "gauge",
+                          definition->help);
         size_t labels = label_count(metrics, definition->labels);
         for (size_t label = 0; label < labels; label++) {
             const _Atomic uint64_t *number = number_of(metrics, (enum weft_metric)i, label);
             uint64_t value = weft_metric_get(metrics, (enum weft_metric)i, label);
             if (is_hidden(definition, label, value))
                 continue;
-            if (buckets_of(definition->sort).count > 0)
+            if (histogram)
                 put_histogram(metrics, definition, label, number, out);
             else
                 put_plain(metrics, definition, label, value, out);

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef WEFT_NET_API_METRICS_H
-#define WEFT_NET_API_METRICS_H
+#ifndef WEFT_NET_METRICS_H
+#define WEFT_NET_METRICS_H
 
 /*
  * What the server counts about itself, in the text format of Prometheus. All there is stands in
  * metrics.def. Counting takes one atomic addition and no lock; every function is thread-safe.
  */
 
-#include "net/api/route.h"
+#include "base/base.h"
+#include "net/route.h"
 
 struct weft_buf;
 struct weft_metrics; /* opaque */

@@ -2,7 +2,7 @@
 
 /* What handlers read from a request and how they answer it. */
 
-#include "net/http/link.h"
+#include "net/request.h"
 
 #include "base/err.h"
 #include "base/limits.h"
@@ -16,12 +16,12 @@ enum { REPLY_MAX = 64 << 20 };
 
 const char *weft_request_path(const struct weft_request *request, const char *name)
 {
-    return weft_route_value(&request->link->match, request->route, name);
+    return weft_route_value(&request->match, request->route, name);
 }
 
 const char *weft_request_query(const struct weft_request *request, const char *name)
 {
-    return weft_query_find(&request->link->query, name);
+    return weft_query_find(&request->query, name);
 }
 
 enum weft_rc weft_request_id(const struct weft_request *request, struct weft_id *ret_id,
@@ -70,7 +70,15 @@ enum weft_rc weft_request_object(struct weft_request *request, bool optional,
     return rc;
 }
 
-/* How many bytes of payload or result an item brings, roughly: what its JSON takes. */
+enum weft_rc weft_request_read(struct weft_request *request, bool optional,
+                               const struct weft_wire_type *type, void *ret_value,
+                               struct weft_err *err)
+{
+    struct weft_json object;
+    enum weft_rc rc = weft_request_object(request, optional, &object, err);
+    return rc ? rc : weft_wire_read(type, &object, request->arena, ret_value, err);
+}
+
 static void read_item(struct weft_request *request, const struct weft_wire_type *type, size_t size,
                       const struct weft_json *value, size_t i)
 {
@@ -82,7 +90,7 @@ static void read_item(struct weft_request *request, const struct weft_wire_type 
                           : weft_fail(&err, WEFT_INVALID_VALUE, "an item must be a JSON object");
     if (rc)
         items->err[i] = err;
-    items->bytes += value->size;
+    items->bytes += value->size; /* of payload or result, roughly */
 }
 
 /* The elements of the member "items", which must be the only one. */
@@ -119,8 +127,8 @@ void weft_request_items_room(struct weft_request *request, size_t item_size, siz
     items->count = count;
 }
 
-enum weft_rc weft_request_items(struct weft_request *request, const struct weft_wire_type *type,
-                                size_t item_size, struct weft_err *err)
+static enum weft_rc read_items(struct weft_request *request, const struct weft_wire_type *type,
+                               size_t item_size, struct weft_err *err)
 {
     struct weft_json body, array;
     enum weft_rc rc = weft_request_object(request, false, &body, err);
@@ -168,12 +176,12 @@ enum weft_rc weft_request_one_or_items(struct weft_request *request,
 {
     struct weft_json object = {0}, items;
     if (looks_bulk(&request->body))
-        return weft_request_items(request, type, item_size, err);
+        return read_items(request, type, item_size, err);
     enum weft_rc rc = weft_request_object(request, false, &object, err);
     if (rc)
         return rc;
     if (weft_wire_member(&object, "items", &items))
-        return weft_request_items(request, type, item_size, err);
+        return read_items(request, type, item_size, err);
     weft_request_items_room(request, item_size, 1);
     request->items.bytes = object.size;
     return weft_wire_read(type, &object, request->arena, request->items.item, err);
@@ -195,6 +203,21 @@ void weft_reply_json(struct weft_request *request, int status, struct weft_json_
 {
     begin_reply(request, status, NULL);
     weft_json_writer_init(ret_out, &request->reply.body);
+}
+
+void weft_reply_items(struct weft_request *request, struct weft_json_writer *ret_out)
+{
+    weft_reply_json(request, 200, ret_out);
+    weft_json_begin_object(ret_out);
+    weft_json_add_array(ret_out, "items");
+}
+
+void weft_reply_wire(struct weft_request *request, int status, const struct weft_wire_type *type,
+                     const void *value)
+{
+    struct weft_json_writer out;
+    weft_reply_json(request, status, &out);
+    weft_wire_write(type, value, &out);
 }
 
 void weft_reply_error(struct weft_request *request, const struct weft_err *err)

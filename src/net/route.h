@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef WEFT_NET_ROUTE_H
+#define WEFT_NET_ROUTE_H
+
+/*
+ * Routes: what a row of the route table (api/routes.c) says, and how the raw target of a request
+ * ("/v1/lanes/a%2Fb?x=1") finds its row. Finding is pure: no HTTP library, no memory of its own,
+ * the same answer for the same text.
+ *
+ * The path is split at its slashes first and each segment is percent-decoded after that, so an
+ * encoded slash stays inside its segment: names may hold slashes. Empty segments match nothing:
+ * "/v1//lanes" and "/v1/lanes/" are not found.
+ */
+
+#include "base/base.h"
+#include "core/token.h"
+#include "weft/weft.h"
+#include "wire/ops.h"
+
+struct weft_request;
+
+/* Reads or runs a request. A failure is the answer. */
+typedef enum weft_rc weft_route_fn(struct weft_request *request, struct weft_err *err);
+/* Writes the answer of a grouped request. */
+typedef void weft_route_write_fn(struct weft_request *request);
+
+/* A query parameter, for the OpenAPI document. A request with any other parameter is refused. */
+struct weft_param {
+    const char *name;
+    const char *schema; /* JSON Schema text */
+    const char *about;
+};
+
+enum { WEFT_PARAMS_MAX = 20 };
+
+/* The form of an answer. */
+enum weft_shape {
+    WEFT_SHAPE_ONE,   /* one `gives` */
+    WEFT_SHAPE_ITEMS, /* {"items":[...]} of it */
+    WEFT_SHAPE_PAGE,  /* {"items":[...],"next"} of it */
+    WEFT_SHAPE_BULK,  /* an id with a `gives`; or {"items":[...]}, each that or an error */
+    WEFT_SHAPE_BYTES, /* any bytes, with their content type */
+    WEFT_SHAPE_TEXT,  /* lines of text */
+    WEFT_SHAPE_OTHER, /* as `answer` describes it */
+};
+
+struct weft_route {
+    const struct weft_op_info *op; /* method, path, scope, group, messages: see wire/ops.def */
+    bool or_work;                  /* the scope of workers is enough as well */
+    bool while_waiting; /* also before the store is open: `read` answers then, without an engine */
+    size_t body_max;    /* 0: no body is read */
+    bool walks;          /* with a filter it may read many rows and find few; see group/plan.c */
+    weft_route_fn *read; /* on the loop thread (large bodies: on an engine thread) */
+    weft_route_fn *run;  /* on an engine thread; of grouped requests only with items.alone */
+    /*
+     * run() changes a flow, and may be called again after WEFT_CAUSE_FLOW_LOCKED. A grouped request
+     * that finds its flow locked runs alone from there on.
+     */
+    bool locks_flow;
+    weft_route_write_fn *write; /* grouped: from request->items, on an engine thread */
+    const char *summary; /* one line; for the OpenAPI document, as the rest of the row */
+    const char *about;          /* Markdown */
+    /*
+     * Which errors it can answer with, as bits (RC() of routes.h). Errors that follow from the rest
+     * of the row, as 401 from a scope, are added by the document.
+     */
+    uint32_t fails;
+    struct weft_param query[WEFT_PARAMS_MAX];
+    const char *body;                   /* JSON Schema text where op->takes cannot say it */
+    const char *answer;                 /* the same for op->gives */
+    enum weft_shape shape;              /* of the answer */
+    bool bulk;                          /* the body is one op->takes, or {"items":[...]} of them */
+    bool may_be_empty;                  /* a body is taken, and none counts as {} */
+    bool takes_lines;                   /* the body may also be items as lines, NDJSON */
+    bool creates;                       /* 201 as well as 200 */
+    bool accepts;                       /* 202 as well as 200 */
+    bool lines;                         /* the items also as lines, application/x-ndjson */
+};
+
+extern const struct weft_route weft_routes[];
+extern const size_t weft_route_count;
+
+enum weft_route_miss {
+    WEFT_ROUTE_FOUND,
+    WEFT_ROUTE_BAD,       /* not a path: bad encoding, NUL, no UTF-8, too long */
+    WEFT_ROUTE_NOT_FOUND, /* 404 */
+    WEFT_ROUTE_METHOD,    /* 405: there are others, see `allow` */
+};
+
+enum { WEFT_ROUTE_SEGMENTS = 8, WEFT_ROUTE_TEXT = 1024, WEFT_ROUTE_ALLOW = 64 };
+
+/* May be copied: it holds no pointers. */
+struct weft_route_match {
+    enum weft_route_miss miss;
+    char allow[WEFT_ROUTE_ALLOW];          /* "GET, PUT": for METHOD */
+    uint16_t segment[WEFT_ROUTE_SEGMENTS]; /* where each begins in text */
+    uint16_t count;
+    char text[WEFT_ROUTE_TEXT]; /* the segments, decoded, each with a NUL behind it */
+};
+
+/* A set of routes, so that tests can have their own. */
+struct weft_route_table {
+    const struct weft_route *route;
+    size_t count;
+};
+
+/*
+ * The route of a method and a raw target, or NULL and ret_match->miss. HEAD finds the route of GET.
+ * The part behind '?' is ignored; "http://host/path" counts as "/path".
+ */
+const struct weft_route *weft_route_find_in(const struct weft_route_table *table,
+                                            const char *method, const char *target,
+                                            struct weft_route_match *ret_match);
+/* The same over weft_routes. */
+const struct weft_route *weft_route_find(const char *method, const char *target,
+                                         struct weft_route_match *ret_match);
+/* The decoded value of a {name} of the route that was found; NULL when it has no such name. */
+const char *weft_route_value(const struct weft_route_match *match, const struct weft_route *route,
+                             const char *name);
+
+/*
+ * Percent-decodes size bytes of text into ret_text, which has room for size + 1, and ends it with a
+ * NUL. plus: '+' is a space. False for "%" without two hex digits, for U+0000 and for text that is
+ * not UTF-8.
+ */
+WEFT_MUST_CHECK bool weft_percent_decode(const char *text, size_t size, bool plus, char *ret_text,
+                                         size_t *ret_size);
+
+#endif
