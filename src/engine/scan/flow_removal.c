@@ -2,11 +2,11 @@
 
 /*
  * Removing flows. Members of a flow are kept as long as their flow is: its graph would have holes
- * otherwise. A flow that goes is marked first, under its lock; from then on nobody sees it, nobody
- * replays its members, and its key is free. Then its members go in chunks, each in a transaction of
- * its own, and the flow at last. A member goes when no edge leaves it any more, and a transaction
- * takes no more than WEFT_FLOW_CHUNK edges: what has more of them takes several. A crash leaves the
- * mark, and the next pass goes on.
+ * otherwise. A flow that goes is marked first, under its lock; from then on no reader sees it, no
+ * call replays its members, and its key is free. Then its members go in chunks, each in a
+ * transaction of its own, and the flow at last. A member goes when no edge leaves it any more, and
+ * a transaction takes no more than WEFT_FLOW_CHUNK edges: what has more of them takes several. A
+ * crash leaves the mark, and the next pass goes on.
  */
 
 #include "engine/scan/flows.h"
@@ -63,7 +63,7 @@ static enum weft_rc erase_body(struct weft_tx *tx, void *context, struct weft_er
     return weft_tx_run(tx, call, 1, NULL, err);
 }
 
-/* Nobody waits for this: others have their turn between two chunks. */
+/* No caller waits for this: other calls have their turn between two chunks. */
 static void rest(weft_usec worked_us)
 {
     weft_usec pause_us = worked_us / 2 < PAUSE_MOST_US ? worked_us / 2 : PAUSE_MOST_US;
@@ -112,7 +112,7 @@ enum weft_rc weft_flows_erase(const struct weft_flow_scan *scan, struct weft_era
 
 /* ---- Retention ------------------------------------------------------------------------------- */
 
-/* How long a flow is kept: as an execution that ended so and of which nobody said anything else. */
+/* How long a flow is kept: as an execution that ended so and has no rules of its own. */
 static weft_usec keeps(enum weft_flow_state state)
 {
     static const enum weft_state like[] = {

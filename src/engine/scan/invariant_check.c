@@ -24,7 +24,7 @@
 #include <string.h>
 
 enum {
-    IDS_TOLD = 5,       /* in one line of the log */
+    IDS_LOGGED = 5,     /* in one line of the log */
     LOOK_FILTERED = 10, /* so many times the batch is looked at when a filter leaves few */
 };
 
@@ -136,7 +136,7 @@ static void place_by_key(struct weft_call *call, const struct weft_rows *ends,
 
 static const struct weft_id none;
 
-/* Every other pass goes on where the last of those came to. */
+/* Every other pass goes on where the one before the last ended. */
 static void choose(struct check *check, struct weft_engine *engine)
 {
     pthread_mutex_lock(&engine->sample_lock);
@@ -280,7 +280,7 @@ static bool has_repairable(const struct check *check)
     return false;
 }
 
-/* ---- What is told ---------------------------------------------------------------------------- */
+/* ---- The log --------------------------------------------------------------------------------- */
 
 /* True when the row was an orphan and is gone. */
 static bool is_removed(const struct check *check, size_t row)
@@ -299,31 +299,31 @@ static bool is_removed(const struct check *check, size_t row)
 }
 
 /* The first few, with what is wrong with each: "ID problem; ID problem". */
-static uint64_t list(const struct check *check, bool removed, struct weft_buf *ret_text)
+static uint64_t list_rows(const struct check *check, bool removed, struct weft_buf *ret_text)
 {
-    uint64_t told = 0;
+    uint64_t listed = 0;
     for (size_t i = 0; i < check->found.count; i++) {
         int kind = kind_of(check, i);
-        if (kind < 0 || is_removed(check, i) != removed || told++ >= IDS_TOLD)
+        if (kind < 0 || is_removed(check, i) != removed || listed++ >= IDS_LOGGED)
             continue;
         char text[WEFT_ID_TEXT] = "(no id)";
         if (!weft_get(&check->found, i, SAMPLE_CHECK_OUT_ID)->null) {
             struct weft_id id = weft_get_id(&check->found, i, SAMPLE_CHECK_OUT_ID);
             weft_id_print(&id, text);
         }
-        weft_buf_printf(ret_text, "%s%s %s", told > 1 ? "; " : "", text, kinds[kind].problem);
+        weft_buf_printf(ret_text, "%s%s %s", listed > 1 ? "; " : "", text, kinds[kind].problem);
     }
-    return told;
+    return listed;
 }
 
-static void tell(const struct check *check)
+static void log_findings(const struct check *check)
 {
     enum { TEXT_MAX = 1024 };
     struct weft_buf mended, broken;
     weft_buf_init(&mended, TEXT_MAX);
     weft_buf_init(&broken, TEXT_MAX);
-    uint64_t mended_count = list(check, true, &mended);
-    uint64_t broken_count = list(check, false, &broken);
+    uint64_t mended_count = list_rows(check, true, &mended);
+    uint64_t broken_count = list_rows(check, false, &broken);
     if (mended_count)
         weft_warn("rows that belonged to no execution were removed", F_U64("count", mended_count),
                   F_STR("rows", mended.data));
@@ -354,7 +354,7 @@ enum weft_rc weft_invariant_check_run(struct weft_engine *engine,
         remember(&check, engine, &last);
         for (size_t r = 0; r < WEFT_LEN(repairs); r++)
             check.count[REPAIRED] += check.removed[r].count;
-        tell(&check);
+        log_findings(&check);
         *ret_report =
             (struct weft_pass_report){.handled = check.count[REPAIRED], .next_due_us = WEFT_NEVER};
         weft_pass_count(ret_report, WEFT_SCANNER_INVARIANT_CHECK, check.count);

@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Retention: what ended long enough ago is removed, with all that mentions it.
+ * Retention: executions that ended long enough ago are removed, with all rows that mention them
+ * (core/tables.def).
  *
  * How long an outcome is kept (core/policy.c) follows from its policy, its lane and its state, so
  * outcomes fall into groups of these, and within a group the oldest go first. A pass finds the
- * groups with the moment their oldest ended, works out which are due, and removes from those, batch
+ * groups with the moment their oldest ended, works out which are due, and removes from them, batch
  * by batch, each in a transaction of its own. Settings are read by each pass: a change holds at
  * once, also for what ended before.
  *
- * Nobody waits for this, so it gives way: batches are small and bounded in bytes, because freeing
- * large payloads costs by the page, and between two of them it rests, so that whoever needs the
- * disk, a core or SQLite's one writer has its turn. A pass ends after a while and says that there
- * is more. Members of flows are not looked at here: they go with their flow (flow_removal.c).
+ * No caller waits for this, so it gives way: batches are small and bounded in bytes, because
+ * freeing large payloads costs by the page, and between two of them the pass rests, so that calls
+ * that need the disk, a core or SQLite's one writer have their turn. A pass ends after a while and
+ * says that there is more. Members of flows are not looked at here: they go with their flow
+ * (flow_removal.c).
  */
 
 #include "engine/scan/flows.h"
@@ -24,13 +26,13 @@
 
 #define PASS_US       (250 * WEFT_MS)
 #define PAUSE_MOST_US (5 * WEFT_MS)
-/* Nobody waits for it to the millisecond, and a steady trickle is better removed in batches. */
+/* No caller waits for it to the millisecond, and a steady trickle is better removed in batches. */
 #define SOONEST_US WEFT_SECOND
 enum {
     GROUPS_MOST = 256, /* one statement looks at */
     LEFT_MOST = 1000,
     BATCH_LEAST = 16,
-    ALONE_MOST = 50, /* of a batch where everybody else waits for it */
+    ALONE_MOST = 50, /* of a batch where all other writers wait for it */
 };
 
 struct group {
@@ -46,7 +48,7 @@ struct removal {
     int32_t ns; /* 0: all, -1: none */
     weft_usec now_us;
     struct group *group; /* the due ones */
-    size_t count, first; /* those before `first` are done */
+    size_t count, first; /* the ones before `first` are done */
     uint32_t most;       /* of one batch */
     struct weft_pass_report report;
 };
@@ -206,8 +208,8 @@ static void advance(struct removal *removal, struct batch *batch)
 }
 
 /*
- * Rests for as long as it worked; longer, when somebody waited for a connection meanwhile, who will
- * have more calls to make and should not meet this at each of them.
+ * Rests for as long as it worked; longer, when a call waited for a connection meanwhile: its caller
+ * will make more calls and should not wait at each of them.
  */
 static void rest(weft_usec worked_us, bool in_the_way)
 {
@@ -245,7 +247,7 @@ static enum weft_rc remove_due(struct removal *removal, struct weft_err *err)
     return WEFT_OK;
 }
 
-/* Everything was looked at: what is due all the same is in the hands of others. */
+/* All groups were looked at: rows that are due still are locked by other transactions. */
 static enum weft_rc count_left(struct removal *removal, struct weft_err *err)
 {
     struct weft_call call;

@@ -267,7 +267,7 @@ static void *run_thread(void *context)
         bool rang = weft_boot_us() >= notices->sent_us + notices->pause_us && send_pending(notices);
         /* Opening and ringing read what has come meanwhile, and our own notice, which is kept until
          * it is asked for: the socket does not tell of either again. Heard later, together with the
-         * next one, it would wake somebody for what was taken long ago. */
+         * next one, it would wake a claim for work that was taken long ago. */
         if (opened || rang)
             hear_all(notices);
     }
