@@ -33,7 +33,7 @@ enum weft_sibling_fate {
     WEFT_FATE_UNASKED = 3, /* no group asks for it */
 };
 
-/* States of a flow that no reader sees, beside those of enum weft_flow_state. */
+/* States of a flow that no reader sees, beside enum weft_flow_state. */
 enum weft_flow_hidden {
     WEFT_FLOW_STAGED = -1,   /* not whole yet */
     WEFT_FLOW_REMOVING = -2, /* being removed */

@@ -272,7 +272,7 @@ static bool is_removed(const struct check *check, size_t row)
 }
 
 /* The first few, with what is wrong with each: "ID problem; ID problem". */
-static uint64_t list(const struct check *check, bool removed, struct weft_buf *ret_text)
+static uint64_t list_rows(const struct check *check, bool removed, struct weft_buf *ret_text)
 {
     uint64_t shown = 0;
     for (size_t i = 0; i < check->found.count; i++) {
@@ -295,8 +295,8 @@ static void report(const struct check *check)
     struct weft_buf mended, broken;
     weft_buf_init(&mended, TEXT_MAX);
     weft_buf_init(&broken, TEXT_MAX);
-    uint64_t mended_count = list(check, true, &mended);
-    uint64_t broken_count = list(check, false, &broken);
+    uint64_t mended_count = list_rows(check, true, &mended);
+    uint64_t broken_count = list_rows(check, false, &broken);
     if (mended_count)
         weft_warn("rows that belonged to no execution were removed", F_U64("count", mended_count),
                   F_STR("rows", mended.data));

@@ -46,7 +46,7 @@ struct removal {
     int32_t ns; /* 0: all, -1: none */
     weft_usec now_us;
     struct group *group; /* the due ones */
-    size_t count, first; /* those before `first` are done */
+    size_t count, first; /* the ones before `first` are done */
     uint32_t most;       /* of one batch */
     struct weft_pass_report report;
 };
@@ -241,7 +241,7 @@ static enum weft_rc remove_due(struct removal *removal, struct weft_err *err)
     return WEFT_OK;
 }
 
-/* Everything was looked at: what is due all the same is in the hands of others. */
+/* All groups were looked at: rows that are due still are locked by other transactions. */
 static enum weft_rc count_left(struct removal *removal, struct weft_err *err)
 {
     struct weft_call call;
