@@ -62,22 +62,22 @@ def test_registry(postgres, sqlite):
            f"{store}: each SIDE table has the trigger that sets its bit", str(marked))
 
 
-def embed(folder, pg, sqlite="-- name: one ()\n-- returns: n\nSELECT 1;\n"):
+def embed(folder, pg, sqlite="-- name: one ()\n-- returns: n int\nSELECT 1;\n"):
     """What the embedder says of two statement files: its exit, its complaint, the C text."""
     for store, text in (("pg", pg), ("sqlite", sqlite)):
         os.makedirs(os.path.join(folder, store), exist_ok=True)
         with open(os.path.join(folder, store, "x.sql"), "w", encoding="utf-8") as file:
             file.write(text)
-    out = [os.path.join(folder, "out.h"), os.path.join(folder, "out.c")]
+    out = [os.path.join(folder, name) for name in ("out.h", "out_io.h", "out.c")]
     done = subprocess.run([sys.executable, "-B", os.path.join(ROOT, "tools/embed_sql.py"), "statements", *out,
                            os.path.join(ROOT, "include/weft/states.def"), os.path.join(ROOT, "src/core/stored.h"),
                            os.path.join(folder, "pg/x.sql"), os.path.join(folder, "sqlite/x.sql")],
                           capture_output=True, text=True)
-    return done.returncode, done.stderr, open(out[1], encoding="utf-8").read() if done.returncode == 0 else ""
+    return done.returncode, done.stderr, open(out[2], encoding="utf-8").read() if done.returncode == 0 else ""
 
 
 def test_fragments(folder):
-    head = "-- name: one ()\n-- returns: n\n"
+    head = "-- name: one ()\n-- returns: n int\n"
     code, said, text = embed(folder, "-- fragment: sum (a, b)\n@a + @b * @ready\n\n"
                              + head + "SELECT @{sum 1 | (2 - @WEFT_NAME_LANE)};\n")
     ok(code == 0 and "SELECT 1 + (2 - 2) * 1;" in text, "a fragment is put in with its arguments and numbers", said)
