@@ -5,6 +5,7 @@
  * go floor, product, floor, product..., so that noise hits both.
  */
 
+#include "base/base.h"
 #include "bench/bench.h"
 
 #include <math.h>

@@ -14,12 +14,17 @@
  * looked at afterwards, outside of the time: all may be claimed, each worker is told.
  */
 
-#include "bench/bench.h"
-
 #include "base/arena.h"
 #include "base/buf.h"
+#include "base/clock.h"
+#include "bench/bench.h"
 #include "cmd/bench/bench_body.h"
-#include "engine/ops.h"
+#include "cmd/bench/hist.h"
+#include "engine/engine.h"
+#include "engine/flow/flow_submit.h"
+#include "engine/job/claim.h"
+#include "engine/job/leases.h"
+#include "weft/weft.h"
 
 #include <string.h>
 

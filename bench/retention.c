@@ -7,10 +7,19 @@
  * from the moment it should have begun, so that waiting for the one before it counts.
  */
 
-#include "bench/bench.h"
-
 #include "base/arena.h"
-#include "engine/ops.h"
+#include "base/clock.h"
+#include "bench/bench.h"
+#include "cmd/bench/hist.h"
+#include "engine/admin/lanes.h"
+#include "engine/engine.h"
+#include "engine/job/claim.h"
+#include "engine/job/leases.h"
+#include "engine/job/submit.h"
+#include "engine/scan/pass.h"
+#include "store/store.h"
+#include "weft/admin.h"
+#include "weft/weft.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

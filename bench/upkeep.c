@@ -5,10 +5,14 @@
  * and the time is taken in which the passes make all of them ready again.
  */
 
-#include "bench/bench.h"
-
 #include "base/arena.h"
-#include "engine/ops.h"
+#include "base/clock.h"
+#include "bench/bench.h"
+#include "engine/engine.h"
+#include "engine/job/claim.h"
+#include "engine/scan/pass.h"
+#include "weft/admin.h"
+#include "weft/weft.h"
 
 #include <string.h>
 #include <time.h>

@@ -4,6 +4,21 @@
 
 #include "sequence.h"
 
+#include "base/arena.h"
+#include "base/clock.h"
+#include "base/id.h"
+#include "engine/admin/counts.h"
+#include "engine/admin/lanes.h"
+#include "engine/engine.h"
+#include "engine/job/claim.h"
+#include "engine/job/control.h"
+#include "engine/job/control_filter.h"
+#include "engine/job/joint.h"
+#include "engine/job/leases.h"
+#include "engine/job/submit.h"
+#include "engine/scan/pass.h"
+#include "weft/weft.h"
+
 static const struct weft_policy policy = {
     .backoff = WEFT_BACKOFF_FIXED, .initial_ms = 5000, .no_jitter = true};
 /* Of its own: an attempt that is overdue is timed out, whichever pass finds it first. */

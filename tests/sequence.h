@@ -10,6 +10,9 @@
 
 #include "support.h"
 
+#include "store/store.h"
+#include "weft/weft.h"
+
 enum { ITEMS = 3, SEEN_MAX = 16 };
 
 /* What the caller heard. May lie in memory shared with a process that dies. */

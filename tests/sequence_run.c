@@ -4,6 +4,12 @@
 
 #include "sequence.h"
 
+#include "base/arena.h"
+#include "engine/admin/check.h"
+#include "engine/job/execution_read.h"
+#include "engine/job/list.h"
+#include "weft/weft.h"
+
 void run_init(struct run *run, const struct sequence *sequence, const struct place *place,
               int number)
 {

@@ -4,6 +4,18 @@
 
 #include "support.h"
 
+#include "base/arena.h"
+#include "base/clock.h"
+#include "engine/admin/check.h"
+#include "engine/engine.h"
+#include "engine/job/claim.h"
+#include "engine/job/control.h"
+#include "engine/job/execution_read.h"
+#include "engine/job/submit.h"
+#include "store/fault/fault.h"
+#include "store/store.h"
+#include "weft/weft.h"
+
 #include <errno.h>
 #include <stdatomic.h>
 #include <stdlib.h>

@@ -10,13 +10,16 @@
  * so that what it counts (deadlocks, locks, sessions) is its own doing, and each case a schema.
  */
 
+#include "tap.h"
+
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/id.h"
 #include "core/state.h"
-#include "engine/ops.h"
 #include "store/fault/fault.h"
-#include "tap.h"
+#include "store/store.h"
+#include "weft/admin.h"
+#include "weft/weft.h"
 
 #include <libpq-fe.h>
 #include <pthread.h>

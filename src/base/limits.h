@@ -29,6 +29,7 @@ enum weft_limit {
     WEFT_CLAIM_LANES_MAX = 64,  /* lanes one claim may name */
     WEFT_CLAIM_KINDS_MAX = 256, /* kinds one claim may name */
     WEFT_PAGE_MAX = 1000,       /* rows of a list */
+    WEFT_PAGE_DEFAULT = 50,     /* rows of a list that names no limit */
     WEFT_SCAN_MAX = 10000,      /* rows a list or a filter looks at before it gives a short page */
     WEFT_SWEEP_MAX = 10000,     /* executions that one cancel or replay by filter changes */
     WEFT_FLOW_NODES_MAX = 100000,

@@ -10,13 +10,19 @@
  */
 
 #include "client/client.h"
-#include "client/remote/remote.h"
-#include "client/worker/wake.h"
 
+#include "base/alloc.h"
 #include "base/arena.h"
 #include "base/err.h"
 #include "base/fork.h"
+#include "client/remote/remote.h"
+#include "client/worker/wake.h"
 #include "core/spec.h"
+#include "engine/call.h"
+#include "engine/engine.h"
+#include "engine/job/claim.h"
+#include "engine/tx/commit_effects.h"
+#include "weft/weft.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -15,6 +15,8 @@
  */
 
 #include "engine/call.h"
+#include "engine/engine.h"
+#include "weft/weft.h"
 
 #include <pthread.h>
 
@@ -25,7 +27,7 @@ enum {
 };
 
 /* Changes that calls wait for. */
-enum weft_change {
+enum weft_local_change {
     WEFT_CHANGE_READY, /* there may be something to claim */
     WEFT_CHANGE_ENDED, /* an execution may be over */
     WEFT_CHANGE_LEASE, /* a lease of a worker may have been ended */

@@ -2,11 +2,13 @@
 
 /* The calls of weft.h about flows. */
 
-#include "client/client.h"
-
 #include "base/arena.h"
 #include "base/err.h"
 #include "base/limits.h"
+#include "client/client.h"
+#include "engine/call.h"
+#include "engine/flow/flow_read.h"
+#include "weft/weft.h"
 
 /* ---- Arguments ------------------------------------------------------------------------------- */
 

@@ -6,9 +6,12 @@
  * the handle is closed.
  */
 
-#include "client/client.h"
-
 #include "base/arena.h"
+#include "client/client.h"
+#include "engine/call.h"
+#include "engine/job/execution_read.h"
+#include "engine/job/list.h"
+#include "weft/weft.h"
 
 /* ---- Executions ------------------------------------------------------------------------------ */
 

@@ -4,8 +4,10 @@
 
 /* Any operation of wire/ops.def as a call of the engine. */
 
-#include "engine/ops.h"
+#include "weft/admin.h"
 #include "wire/ops.h"
+
+struct weft_engine;
 
 /* All is borrowed. The types of `in` and `out` are those of the operation's row. */
 struct weft_op_call {

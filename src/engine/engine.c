@@ -4,8 +4,14 @@
 
 #include "engine/engine.h"
 
+#include "base/alloc.h"
+#include "base/arena.h"
+#include "base/clock.h"
+#include "base/err.h"
 #include "base/log.h"
 #include "base/str.h"
+#include "engine/engine_state.h"
+#include "engine/scan/unused_names.h"
 #include "store/migrate.h"
 
 #include <stdlib.h>

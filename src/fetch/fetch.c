@@ -78,8 +78,7 @@ static void init_curl(void)
     ready = curl_global_init(CURL_GLOBAL_DEFAULT);
 }
 
-/* ---- Callbacks of libcurl ----------------------------------------------------------------------
- */
+/* ---- Callbacks of libcurl -------------------------------------------------------------------- */
 
 static size_t take_body(char *data, size_t size, size_t count, void *context)
 {

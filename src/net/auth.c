@@ -19,11 +19,18 @@
 
 #include "net/auth.h"
 
+#include "base/alloc.h"
+#include "base/arena.h"
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/str.h"
-#include "engine/ops.h"
+#include "core/token.h"
+#include "engine/admin/tokens.h"
+#include "engine/engine.h"
+#include "net/http/host.h"
 #include "net/request.h"
 #include "net/server.h"
+#include "weft/admin.h"
 
 #include <pthread.h>
 #include <stdlib.h>

@@ -4,6 +4,7 @@
 
 /* The tokens of the store in memory: which requests they let in, and when each was last used. */
 
+#include "base/base.h"
 #include "net/http/host.h"
 
 struct weft_auth; /* opaque */

@@ -8,9 +8,13 @@
 
 #include "net/metrics.h"
 
+#include "base/alloc.h"
 #include "base/arena.h"
 #include "base/buf.h"
-#include "engine/ops.h"
+#include "engine/scan/pass.h"
+#include "net/route.h"
+#include "weft/admin.h"
+#include "wire/ops.h"
 
 #include <assert.h>
 #include <inttypes.h>

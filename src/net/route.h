@@ -47,8 +47,8 @@ enum weft_shape {
 struct weft_route {
     const struct weft_op_info *op; /* method, path, scope, group, messages: see wire/ops.def */
     bool or_work;                  /* the scope of workers is enough as well */
-    bool while_waiting; /* also before the store is open: `read` answers then, without an engine */
-    size_t body_max;    /* 0: no body is read */
+    bool while_waiting;  /* also before the store is open: `read` answers then, without an engine */
+    size_t body_max;     /* 0: no body is read */
     bool walks;          /* with a filter it may read many rows and find few; see group/plan.c */
     weft_route_fn *read; /* on the loop thread (large bodies: on an engine thread) */
     weft_route_fn *run;  /* on an engine thread; of grouped requests only with items.alone */
@@ -58,7 +58,7 @@ struct weft_route {
      */
     bool locks_flow;
     weft_route_write_fn *write; /* grouped: from request->items, on an engine thread */
-    const char *summary; /* one line; for the OpenAPI document, as the rest of the row */
+    const char *summary;        /* one line; for the OpenAPI document, as the rest of the row */
     const char *about;          /* Markdown */
     /*
      * Which errors it can answer with, as bits (RC() of routes.h). Errors that follow from the rest
@@ -66,15 +66,15 @@ struct weft_route {
      */
     uint32_t fails;
     struct weft_param query[WEFT_PARAMS_MAX];
-    const char *body;                   /* JSON Schema text where op->takes cannot say it */
-    const char *answer;                 /* the same for op->gives */
-    enum weft_shape shape;              /* of the answer */
-    bool bulk;                          /* the body is one op->takes, or {"items":[...]} of them */
-    bool may_be_empty;                  /* a body is taken, and none counts as {} */
-    bool takes_lines;                   /* the body may also be items as lines, NDJSON */
-    bool creates;                       /* 201 as well as 200 */
-    bool accepts;                       /* 202 as well as 200 */
-    bool lines;                         /* the items also as lines, application/x-ndjson */
+    const char *body;      /* JSON Schema text where op->takes cannot say it */
+    const char *answer;    /* the same for op->gives */
+    enum weft_shape shape; /* of the answer */
+    bool bulk;             /* the body is one op->takes, or {"items":[...]} of them */
+    bool may_be_empty;     /* a body is taken, and none counts as {} */
+    bool takes_lines;      /* the body may also be items as lines, NDJSON */
+    bool creates;          /* 201 as well as 200 */
+    bool accepts;          /* 202 as well as 200 */
+    bool lines;            /* the items also as lines, application/x-ndjson */
 };
 
 extern const struct weft_route weft_routes[];

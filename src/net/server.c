@@ -9,15 +9,24 @@
 
 #include "net/server.h"
 
+#include "base/alloc.h"
+#include "base/arena.h"
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/log.h"
-#include "engine/ops.h"
+#include "engine/engine.h"
+#include "engine/flow/flow_hold.h"
+#include "engine/tx/commit_effects.h"
 #include "net/api/api.h"
 #include "net/auth.h"
 #include "net/group/flow_work.h"
 #include "net/group/group.h"
+#include "net/http/host.h"
+#include "net/http/listen.h"
 #include "net/http/loop.h"
+#include "net/http/origin.h"
 #include "net/metrics.h"
+#include "net/route.h"
 #include "net/upkeep/presence.h"
 #include "net/upkeep/roster.h"
 #include "net/upkeep/supervisor.h"
@@ -26,6 +35,7 @@
 #include "net/wait/wait_claims.h"
 #include "net/wait/wait_ends.h"
 #include "net/wait/waits.h"
+#include "weft/admin.h"
 
 #include <stdlib.h>
 #include <string.h>

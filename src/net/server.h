@@ -12,6 +12,7 @@
  * group.lock or auth.lock; all others stand alone. No query is made under any lock.
  */
 
+#include "base/base.h"
 #include "net/http/host.h"
 #include "net/http/listen.h"
 #include "net/http/origin.h"

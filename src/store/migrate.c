@@ -28,7 +28,9 @@
 
 #include "base/arena.h"
 #include "base/clock.h"
+#include "base/err.h"
 #include "base/id.h"
+#include "store/store.h"
 
 #include <string.h>
 #include <time.h>
@@ -247,7 +249,7 @@ static void name_migration(const struct weft_migration *migration, struct weft_e
     memcpy(err->sqlstate, first.sqlstate, sizeof(err->sqlstate));
 }
 
-/* ---- Indexes built concurrently ----------------------------------------------------------- */
+/* ---- Indexes built concurrently -------------------------------------------------------------- */
 
 enum index_state { INDEX_NONE, INDEX_INVALID, INDEX_VALID };
 

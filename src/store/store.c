@@ -9,6 +9,7 @@
 #include "store/store.h"
 
 #include "base/arena.h"
+#include "base/err.h"
 
 #include <assert.h>
 #include <string.h>

@@ -4,6 +4,11 @@
 
 #include "conformance.h"
 
+#include "base/arena.h"
+#include "base/limits.h"
+#include "engine/job/claim.h"
+#include "weft/weft.h"
+
 enum { TOKENS_MAX = 4 };
 
 struct set {

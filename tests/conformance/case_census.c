@@ -4,7 +4,17 @@
 
 #include "conformance.h"
 
+#include "base/arena.h"
+#include "engine/admin/workers.h"
 #include "engine/engine.h"
+#include "engine/engine_state.h"
+#include "engine/flow/flow_submit.h"
+#include "engine/job/lease_watch.h"
+#include "engine/job/submit.h"
+#include "store/fault/fault.h"
+#include "store/store.h"
+#include "weft/admin.h"
+#include "weft/weft.h"
 
 enum { LIMIT = 5 };
 

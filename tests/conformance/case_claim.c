@@ -4,6 +4,15 @@
 
 #include "conformance.h"
 
+#include "base/arena.h"
+#include "base/clock.h"
+#include "base/limits.h"
+#include "engine/engine.h"
+#include "engine/job/claim.h"
+#include "store/fault/fault.h"
+#include "store/store.h"
+#include "weft/weft.h"
+
 #include <stdlib.h>
 
 CASE(claim_order)

@@ -4,6 +4,12 @@
 
 #include "conformance.h"
 
+#include "base/id.h"
+#include "base/limits.h"
+#include "engine/job/claim.h"
+#include "engine/job/control.h"
+#include "weft/weft.h"
+
 static struct weft_steered set_priority(struct fixture *f, const struct weft_id *id, int32_t to)
 {
     return steer(f, WEFT_STEER_REPRIORITIZE, &(struct weft_steer){.id = *id, .priority = to});

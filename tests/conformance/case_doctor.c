@@ -4,6 +4,12 @@
 
 #include "conformance.h"
 
+#include "base/arena.h"
+#include "engine/admin/doctor.h"
+#include "engine/admin/replicas.h"
+#include "store/store.h"
+#include "weft/weft.h"
+
 static struct weft_findings examine(struct fixture *f)
 {
     struct weft_findings findings = {0};

@@ -9,6 +9,22 @@
 #include "conformance.h"
 #include "flows.h"
 
+#include "engine/admin/check.h"
+#include "engine/admin/counts.h"
+#include "engine/admin/workers.h"
+#include "engine/engine.h"
+#include "engine/flow/flow_cancel.h"
+#include "engine/flow/flow_submit.h"
+#include "engine/job/claim.h"
+#include "engine/job/control_filter.h"
+#include "engine/job/lease_watch.h"
+#include "engine/job/leases.h"
+#include "engine/ready/poll.h"
+#include "engine/scan/pass.h"
+#include "engine/tx/commit_effects.h"
+#include "store/fault/fault.h"
+#include "weft/weft.h"
+
 enum { LEASE_MS = 30000 };
 
 static const char *const narrow[] = {"narrow"};

@@ -4,7 +4,19 @@
 
 #include "conformance.h"
 
+#include "base/arena.h"
+#include "base/limits.h"
 #include "engine/engine.h"
+#include "engine/engine_state.h"
+#include "engine/job/claim.h"
+#include "engine/job/claim_choose.h"
+#include "engine/names/names.h"
+#include "engine/ready/poll.h"
+#include "engine/ready/ready.h"
+#include "store/fault/fault.h"
+#include "store/store.h"
+#include "weft/admin.h"
+#include "weft/weft.h"
 
 static void submit_for(struct fixture *f, const char *tenant, size_t count)
 {

@@ -4,6 +4,10 @@
 
 #include "conformance.h"
 
+#include "core/state.h"
+#include "engine/job/leases.h"
+#include "weft/weft.h"
+
 /* Ways to lose a lease that are not the holder's own word. */
 enum thief {
     CANCEL,

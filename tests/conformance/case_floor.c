@@ -7,7 +7,12 @@
 
 #include "conformance.h"
 
-#include "engine/engine.h"
+#include "engine/engine_state.h"
+#include "engine/job/claim.h"
+#include "engine/job/leases.h"
+#include "engine/ready/floor.h"
+#include "engine/ready/rings.h"
+#include "weft/weft.h"
 
 enum { ROWS = 6 };
 

@@ -4,6 +4,11 @@
 
 #include "flows.h"
 
+#include "base/arena.h"
+#include "engine/flow/cascade.h"
+#include "engine/flow/flow_submit.h"
+#include "weft/weft.h"
+
 CASE(flow_diamond)
 {
     struct drawn flow;

@@ -7,6 +7,22 @@
 
 #include "flows.h"
 
+#include "base/arena.h"
+#include "base/clock.h"
+#include "engine/engine.h"
+#include "engine/engine_state.h"
+#include "engine/flow/cascade.h"
+#include "engine/flow/flow_cancel.h"
+#include "engine/flow/flow_chunk.h"
+#include "engine/flow/flow_grow.h"
+#include "engine/job/claim.h"
+#include "engine/job/leases.h"
+#include "engine/tx/commit_effects.h"
+#include "engine/tx/tx.h"
+#include "store/fault/fault.h"
+#include "store/store.h"
+#include "weft/weft.h"
+
 enum { CHUNK = WEFT_FLOW_CHUNK };
 
 /* The chunk of the next transactions; where there is one writer, as if other threads waited for it.

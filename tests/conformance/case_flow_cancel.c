@@ -4,6 +4,17 @@
 
 #include "flows.h"
 
+#include "base/arena.h"
+#include "base/clock.h"
+#include "engine/flow/flow_cancel.h"
+#include "engine/flow/flow_chunk.h"
+#include "engine/flow/flow_grow.h"
+#include "engine/flow/flow_read.h"
+#include "engine/job/claim.h"
+#include "engine/job/leases.h"
+#include "engine/tx/commit_effects.h"
+#include "weft/weft.h"
+
 static void cancel_flow(struct fixture *f, const struct weft_id *flow, enum weft_flow_cancel how)
 {
     const struct weft_flow_cancelling args = {

@@ -4,6 +4,9 @@
 
 #include "flows.h"
 
+#include "base/arena.h"
+#include "engine/admin/check.h"
+
 /* What is done to the store and undone again; %s is the schema of PostgreSQL. */
 static const struct damage {
     const char *problem, *break_it, *mend_it;

@@ -4,6 +4,18 @@
 
 #include "conformance.h"
 
+#include "base/arena.h"
+#include "base/limits.h"
+#include "engine/engine.h"
+#include "engine/flow/flow_submit.h"
+#include "engine/job/claim.h"
+#include "engine/job/claim_upstreams.h"
+#include "engine/job/joint.h"
+#include "engine/job/leases.h"
+#include "store/fault/fault.h"
+#include "store/store.h"
+#include "weft/weft.h"
+
 enum { INLINE = 64 << 10 };
 
 /*

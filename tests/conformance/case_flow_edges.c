@@ -4,6 +4,11 @@
 
 #include "flows.h"
 
+#include "engine/flow/flow_edges.h"
+#include "engine/flow/flow_grow.h"
+#include "engine/flow/flow_submit.h"
+#include "weft/weft.h"
+
 #include <stdlib.h>
 
 /* Adds edges that are given as pairs of letters: "ab" is from a to b. */

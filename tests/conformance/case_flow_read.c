@@ -4,6 +4,17 @@
 
 #include "conformance.h"
 
+#include "base/arena.h"
+#include "base/clock.h"
+#include "engine/flow/flow_cancel.h"
+#include "engine/flow/flow_grow.h"
+#include "engine/flow/flow_read.h"
+#include "engine/flow/flow_submit.h"
+#include "engine/job/control_filter.h"
+#include "engine/job/execution_read.h"
+#include "engine/job/list.h"
+#include "weft/weft.h"
+
 static const char *const a[] = {"a"}, *const b_c[] = {"b", "c"};
 static const struct weft_node diamond[] = {
     {.name = "a", .spec = {.kind = "a"}},

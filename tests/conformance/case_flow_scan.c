@@ -5,6 +5,14 @@
 
 #include "flows.h"
 
+#include "base/id.h"
+#include "engine/flow/flow_cancel.h"
+#include "engine/job/execution_read.h"
+#include "engine/job/list.h"
+#include "engine/ready/poll.h"
+#include "engine/scan/pass.h"
+#include "weft/weft.h"
+
 static struct weft_pass_report run_for(struct fixture *f, enum weft_scanner scanner,
                                        const struct weft_pass_config *config)
 {

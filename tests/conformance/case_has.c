@@ -8,7 +8,10 @@
 
 #include "conformance.h"
 
+#include "base/arena.h"
 #include "core/stored.h"
+#include "engine/job/leases.h"
+#include "weft/weft.h"
 
 static void expect_has(struct fixture *f, const char *table, int has)
 {

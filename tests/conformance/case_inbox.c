@@ -7,6 +7,18 @@
 
 #include "conformance.h"
 
+#include "base/arena.h"
+#include "base/id.h"
+#include "base/limits.h"
+#include "engine/engine.h"
+#include "engine/job/claim.h"
+#include "engine/job/execution_read.h"
+#include "engine/job/list.h"
+#include "engine/scan/pass.h"
+#include "store/fault/fault.h"
+#include "store/store.h"
+#include "weft/weft.h"
+
 static const char no_function[] = "SQLite has no weft_submit()";
 
 /* Runs SQL in a transaction of its own, as an application would. */

@@ -7,6 +7,11 @@
 
 #include "conformance.h"
 
+#include "base/arena.h"
+#include "base/limits.h"
+#include "engine/job/claim.h"
+#include "weft/weft.h"
+
 #include <math.h>
 
 static char name_129[WEFT_NAME_MAX + 2], value_257[WEFT_TAG_VALUE_MAX + 2];

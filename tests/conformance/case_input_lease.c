@@ -4,6 +4,13 @@
 
 #include "conformance.h"
 
+#include "base/arena.h"
+#include "base/id.h"
+#include "base/limits.h"
+#include "engine/job/claim.h"
+#include "engine/job/leases.h"
+#include "weft/weft.h"
+
 static char class_65[WEFT_CLASS_MAX + 2], reason_513[WEFT_REASON_MAX + 2];
 static char type_129[WEFT_CONTENT_TYPE_MAX + 2], large[WEFT_PAYLOAD_MAX + 1];
 

@@ -5,8 +5,19 @@
  * what has a safe repair is repaired and nothing else is touched.
  */
 
-#include "base/log.h"
 #include "conformance.h"
+
+#include "base/arena.h"
+#include "base/id.h"
+#include "base/limits.h"
+#include "base/log.h"
+#include "engine/admin/check.h"
+#include "engine/job/claim.h"
+#include "engine/job/control.h"
+#include "engine/job/leases.h"
+#include "engine/job/submit.h"
+#include "engine/scan/pass.h"
+#include "weft/weft.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

@@ -4,6 +4,12 @@
 
 #include "conformance.h"
 
+#include "base/arena.h"
+#include "base/limits.h"
+#include "engine/job/execution_read.h"
+#include "engine/job/list.h"
+#include "weft/weft.h"
+
 static const struct weft_spec keyed = {
     .kind = "pay", .payload = "{\"eur\":5}", .payload_size = 9, .key = "order-1"};
 

@@ -5,6 +5,14 @@
 
 #include "conformance.h"
 
+#include "base/arena.h"
+#include "engine/admin/lanes.h"
+#include "engine/job/claim.h"
+#include "engine/job/leases.h"
+#include "engine/ready/poll.h"
+#include "store/store.h"
+#include "weft/weft.h"
+
 static void limit(struct fixture *f, struct weft_engine *engine, int32_t max_running)
 {
     put_lane(f, engine, &(struct weft_lane){.name = "default", .max_running = max_running});

@@ -4,6 +4,12 @@
 
 #include "conformance.h"
 
+#include "base/limits.h"
+#include "engine/job/claim.h"
+#include "engine/job/leases.h"
+#include "engine/scan/pass.h"
+#include "weft/weft.h"
+
 static struct weft_lease_answer renew_for(struct fixture *f, const struct weft_claimed *lease,
                                           int64_t lease_ms)
 {

@@ -4,6 +4,12 @@
 
 #include "conformance.h"
 
+#include "base/id.h"
+#include "core/state.h"
+#include "engine/job/execution_read.h"
+#include "engine/job/leases.h"
+#include "weft/weft.h"
+
 CASE(lifecycle_submit_claim_complete)
 {
     struct weft_id id = submit_ok(

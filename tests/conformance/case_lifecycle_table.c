@@ -8,6 +8,10 @@
 
 #include "conformance.h"
 
+#include "core/state.h"
+#include "engine/job/leases.h"
+#include "weft/weft.h"
+
 /* How an execution gets to each state, as the word its lease ended with. */
 /* clang-format off */
 static const struct {

@@ -4,6 +4,14 @@
 
 #include "conformance.h"
 
+#include "base/arena.h"
+#include "base/id.h"
+#include "base/limits.h"
+#include "engine/job/claim.h"
+#include "engine/job/execution_read.h"
+#include "engine/job/list.h"
+#include "weft/weft.h"
+
 #include <stdlib.h>
 
 CASE(list_empty)

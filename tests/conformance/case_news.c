@@ -4,6 +4,14 @@
 
 #include "conformance.h"
 
+#include "base/arena.h"
+#include "engine/engine.h"
+#include "engine/job/claim.h"
+#include "engine/job/claim_choose.h"
+#include "engine/job/leases.h"
+#include "engine/tx/commit_effects.h"
+#include "weft/weft.h"
+
 enum { HEARD_MAX = 64 };
 
 /* All that was told since the last look. */

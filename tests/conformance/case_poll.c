@@ -4,7 +4,15 @@
 
 #include "conformance.h"
 
+#include "base/clock.h"
 #include "engine/engine.h"
+#include "engine/engine_state.h"
+#include "engine/job/claim_choose.h"
+#include "engine/ready/poll.h"
+#include "store/fault/fault.h"
+#include "store/store.h"
+#include "weft/admin.h"
+#include "weft/weft.h"
 
 static struct weft_poll poll_now(struct fixture *f, struct weft_engine *engine)
 {

@@ -4,6 +4,15 @@
 
 #include "conformance.h"
 
+#include "base/arena.h"
+#include "base/id.h"
+#include "base/limits.h"
+#include "engine/admin/counts.h"
+#include "engine/job/claim.h"
+#include "engine/job/execution_read.h"
+#include "engine/job/leases.h"
+#include "weft/weft.h"
+
 static enum weft_rc read_bytes(struct fixture *f, enum weft_bytes_kind kind, const char *ns,
                                const struct weft_id *id, struct weft_bytes *ret_bytes)
 {

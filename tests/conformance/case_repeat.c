@@ -7,6 +7,18 @@
 
 #include "conformance.h"
 
+#include "base/arena.h"
+#include "base/limits.h"
+#include "core/state.h"
+#include "engine/engine.h"
+#include "engine/job/claim.h"
+#include "engine/job/execution_read.h"
+#include "engine/job/leases.h"
+#include "engine/job/submit.h"
+#include "store/fault/fault.h"
+#include "store/store.h"
+#include "weft/weft.h"
+
 static const struct weft_policy plain = {.no_jitter = true};
 static const struct weft_policy at_once = {.initial_ms = -1};
 

@@ -4,6 +4,12 @@
 
 #include "conformance.h"
 
+#include "base/id.h"
+#include "engine/job/claim.h"
+#include "engine/job/control.h"
+#include "engine/job/leases.h"
+#include "weft/weft.h"
+
 static const enum weft_state over[] = {WEFT_STATE_SUCCEEDED, WEFT_STATE_FAILED,
                                        WEFT_STATE_CANCELLED, WEFT_STATE_EXPIRED};
 

@@ -2,8 +2,11 @@
 
 /* The rows of replicas. */
 
-#include "base/id.h"
 #include "conformance.h"
+
+#include "base/arena.h"
+#include "base/id.h"
+#include "engine/admin/replicas.h"
 
 static struct weft_replica_row new_row(const struct fixture *f, const char *host)
 {

@@ -4,6 +4,15 @@
 
 #include "conformance.h"
 
+#include "base/arena.h"
+#include "base/id.h"
+#include "base/limits.h"
+#include "engine/admin/lanes.h"
+#include "engine/job/execution_read.h"
+#include "engine/job/leases.h"
+#include "engine/scan/pass.h"
+#include "weft/weft.h"
+
 #define DAY_MS  ((int64_t)86400 * 1000)
 #define WEEK_MS (7 * DAY_MS)
 #define HOUR_MS ((int64_t)3600 * 1000)

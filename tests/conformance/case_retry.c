@@ -4,6 +4,16 @@
 
 #include "conformance.h"
 
+#include "base/arena.h"
+#include "base/id.h"
+#include "base/limits.h"
+#include "engine/job/claim.h"
+#include "engine/job/execution_read.h"
+#include "engine/job/leases.h"
+#include "engine/job/list.h"
+#include "engine/job/submit.h"
+#include "weft/weft.h"
+
 /* Fails once, waits exactly `wait_ms`, and is claimed again by the other engine. */
 static struct weft_claimed fail_and_wait(struct fixture *f, const struct weft_claimed *lease,
                                          int64_t wait_ms)

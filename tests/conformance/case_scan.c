@@ -8,6 +8,12 @@
 #include "conformance.h"
 
 #include "base/clock.h"
+#include "engine/admin/workers.h"
+#include "engine/engine.h"
+#include "engine/job/control_filter.h"
+#include "engine/scan/pass.h"
+#include "store/fault/fault.h"
+#include "weft/weft.h"
 
 static const struct scan_kind {
     enum weft_scanner scanner;

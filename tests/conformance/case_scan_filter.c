@@ -7,6 +7,12 @@
 
 #include "conformance.h"
 
+#include "base/id.h"
+#include "engine/job/execution_read.h"
+#include "engine/job/list.h"
+#include "engine/scan/pass.h"
+#include "weft/weft.h"
+
 static const enum weft_scanner timed[] = {WEFT_SCANNER_LEASE_EXPIRY, WEFT_SCANNER_ATTEMPT_TIMEOUT,
                                           WEFT_SCANNER_DELAYED_PROMOTER,
                                           WEFT_SCANNER_EXECUTION_DEADLINE};

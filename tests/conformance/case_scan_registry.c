@@ -5,6 +5,12 @@
 
 #include "conformance.h"
 
+#include "base/arena.h"
+#include "base/limits.h"
+#include "engine/admin/workers.h"
+#include "engine/scan/pass.h"
+#include "weft/weft.h"
+
 #define TTL_MS (WEFT_WORKER_TTL_US / WEFT_MS)
 #define DAY_MS ((int64_t)24 * 3600 * 1000)
 

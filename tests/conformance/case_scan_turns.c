@@ -7,6 +7,10 @@
 
 #include "conformance.h"
 
+#include "base/arena.h"
+#include "engine/scan/pass.h"
+#include "weft/weft.h"
+
 static const struct scan_kind {
     enum weft_scanner scanner;
     enum weft_state after; /* the state of a row that the pass has done */

@@ -3,7 +3,18 @@
 /* Rows that a server keeps beside executions: tokens, namespaces, workers. */
 
 #include "conformance.h"
+
+#include "base/arena.h"
+#include "base/id.h"
 #include "core/token.h"
+#include "engine/admin/access.h"
+#include "engine/admin/tokens.h"
+#include "engine/admin/workers.h"
+#include "engine/job/claim.h"
+#include "engine/ready/poll.h"
+#include "engine/tx/batch.h"
+#include "engine/tx/commit_effects.h"
+#include "weft/weft.h"
 
 /* ---- Tokens ---------------------------------------------------------------------------------- */
 

@@ -7,6 +7,11 @@
 
 #include "conformance.h"
 
+#include "base/arena.h"
+#include "engine/job/execution_read.h"
+#include "engine/job/list.h"
+#include "weft/weft.h"
+
 #include <stdlib.h>
 
 enum { NAMESPACES = 3, CALLS = 40, CALL_MOST = 25, ROWS_MOST = CALLS * CALL_MOST };

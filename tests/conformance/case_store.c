@@ -7,6 +7,15 @@
 
 #include "conformance.h"
 
+#include "base/arena.h"
+#include "engine/engine.h"
+#include "engine/job/claim.h"
+#include "engine/job/leases.h"
+#include "engine/job/submit.h"
+#include "store/fault/fault.h"
+#include "store/store.h"
+#include "weft/weft.h"
+
 #include <fcntl.h>
 #include <pwd.h>
 #include <stdlib.h>

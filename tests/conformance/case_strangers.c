@@ -4,6 +4,11 @@
 
 #include "conformance.h"
 
+#include "base/id.h"
+#include "engine/job/execution_read.h"
+#include "engine/job/leases.h"
+#include "weft/weft.h"
+
 static const enum weft_steer_kind every_kind[] = {
     WEFT_STEER_CANCEL, WEFT_STEER_REPLAY,       WEFT_STEER_REPRIORITIZE,
     WEFT_STEER_REVOKE, WEFT_STEER_SET_DEADLINE,

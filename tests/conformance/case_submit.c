@@ -4,6 +4,12 @@
 
 #include "conformance.h"
 
+#include "base/id.h"
+#include "engine/job/claim.h"
+#include "engine/job/leases.h"
+#include "engine/job/submit.h"
+#include "weft/weft.h"
+
 #include <stdlib.h>
 
 CASE(submit_delay)

@@ -4,6 +4,14 @@
 
 #include "conformance.h"
 
+#include "base/arena.h"
+#include "base/limits.h"
+#include "engine/job/claim.h"
+#include "engine/job/control_filter.h"
+#include "engine/job/execution_read.h"
+#include "engine/job/list.h"
+#include "weft/weft.h"
+
 static struct weft_sweep sweep(struct fixture *f, const struct weft_steer_all *args)
 {
     struct weft_sweep out = {0};

@@ -4,6 +4,13 @@
 
 #include "conformance.h"
 
+#include "engine/admin/counts.h"
+#include "engine/admin/tally.h"
+#include "engine/engine.h"
+#include "engine/job/claim.h"
+#include "engine/job/control.h"
+#include "weft/weft.h"
+
 enum { MINUTE_MS = 60000 };
 
 static struct weft_lane_count count_lane(struct fixture *f, struct weft_engine *engine,

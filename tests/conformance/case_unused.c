@@ -4,8 +4,16 @@
 
 #include "conformance.h"
 
-#include "engine/engine.h"
+#include "base/id.h"
+#include "core/spec.h"
+#include "core/stored.h"
+#include "engine/engine_state.h"
+#include "engine/names/names.h"
 #include "engine/names/unused.h"
+#include "engine/ready/poll.h"
+#include "engine/tx/tx.h"
+#include "store/store.h"
+#include "weft/weft.h"
 
 enum { GONE = -1, KEPT = 0, RETIRED = 1 };
 

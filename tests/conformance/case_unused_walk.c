@@ -5,8 +5,27 @@
 
 #include "conformance.h"
 
+#include "base/arena.h"
+#include "core/spec.h"
+#include "core/stored.h"
+#include "engine/admin/lanes.h"
+#include "engine/admin/replicas.h"
+#include "engine/admin/workers.h"
 #include "engine/engine.h"
+#include "engine/engine_state.h"
+#include "engine/job/claim.h"
+#include "engine/job/execution_read.h"
+#include "engine/job/leases.h"
+#include "engine/job/list.h"
+#include "engine/names/names.h"
 #include "engine/names/unused.h"
+#include "engine/ready/poll.h"
+#include "engine/scan/pass.h"
+#include "engine/tx/tx.h"
+#include "store/fault/fault.h"
+#include "store/store.h"
+#include "weft/admin.h"
+#include "weft/weft.h"
 
 #include <stdlib.h>
 

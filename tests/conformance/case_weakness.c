@@ -8,6 +8,14 @@
 #include "conformance.h"
 
 #include "base/err.h"
+#include "base/id.h"
+#include "core/state.h"
+#include "engine/admin/counts.h"
+#include "engine/job/claim.h"
+#include "engine/job/execution_read.h"
+#include "engine/job/leases.h"
+#include "engine/job/list.h"
+#include "weft/weft.h"
 
 /* C1: what was created through the API was in a state that no claim took. */
 CASE(weakness_c01_created_is_claimable)

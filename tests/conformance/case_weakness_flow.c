@@ -33,6 +33,13 @@
 
 #include "flows.h"
 
+#include "base/clock.h"
+#include "engine/engine.h"
+#include "engine/flow/flow_cancel.h"
+#include "engine/flow/flow_grow.h"
+#include "engine/flow/flow_submit.h"
+#include "weft/weft.h"
+
 static void cancel_flow(struct fixture *f, const struct drawn *flow, enum weft_flow_cancel how)
 {
     const struct weft_flow_cancelling args = {

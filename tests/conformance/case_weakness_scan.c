@@ -16,6 +16,12 @@
 
 #include "conformance.h"
 
+#include "base/arena.h"
+#include "engine/engine.h"
+#include "engine/scan/pass.h"
+#include "store/fault/fault.h"
+#include "weft/weft.h"
+
 enum { FEW = 5, MANY = 200 }; /* both less than any store takes in one transaction */
 
 /* The last one leaves work for the first. */

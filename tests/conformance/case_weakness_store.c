@@ -4,7 +4,14 @@
 
 #include "conformance.h"
 
+#include "base/clock.h"
 #include "base/err.h"
+#include "base/id.h"
+#include "engine/engine.h"
+#include "engine/job/leases.h"
+#include "store/fault/fault.h"
+#include "store/store.h"
+#include "weft/weft.h"
 
 /* How often the two statements of a completion ran. */
 struct tally {

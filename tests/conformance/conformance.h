@@ -10,8 +10,15 @@
  * case, the invariants of the whole store are checked.
  */
 
-#include "base/limits.h"
 #include "support.h"
+
+#include "base/limits.h"
+#include "engine/job/claim.h"
+#include "engine/job/execution_read.h"
+#include "engine/job/leases.h"
+#include "engine/job/list.h"
+#include "engine/scan/pass.h"
+#include "weft/weft.h"
 
 struct fixture {
     const char *store; /* "sqlite" or "pg" */

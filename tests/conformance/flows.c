@@ -4,6 +4,16 @@
 
 #include "flows.h"
 
+#include "base/arena.h"
+#include "engine/flow/cascade.h"
+#include "engine/flow/flow_read.h"
+#include "engine/flow/flow_submit.h"
+#include "engine/job/claim.h"
+#include "engine/tx/commit_effects.h"
+#include "engine/tx/tx.h"
+#include "store/store.h"
+#include "weft/weft.h"
+
 struct weft_node *node_of(struct drawn *flow, const char *name)
 {
     for (size_t i = 0; i < flow->count; i++)

@@ -7,7 +7,7 @@
 #include "conformance.h"
 #include "drawn.h"
 
-#include "engine/flow/flow.h"
+#include "weft/weft.h"
 
 struct weft_node *node_of(struct drawn *flow, const char *name);
 /* The id of a node; the flow was submitted. */

@@ -4,6 +4,22 @@
 
 #include "conformance.h"
 
+#include "base/arena.h"
+#include "base/clock.h"
+#include "base/id.h"
+#include "base/limits.h"
+#include "engine/admin/lanes.h"
+#include "engine/engine.h"
+#include "engine/job/claim.h"
+#include "engine/job/control.h"
+#include "engine/job/execution_read.h"
+#include "engine/job/leases.h"
+#include "engine/job/list.h"
+#include "engine/job/submit.h"
+#include "engine/scan/pass.h"
+#include "store/store.h"
+#include "weft/weft.h"
+
 #include <stdlib.h>
 
 bool is_pg(const struct fixture *f)

@@ -4,6 +4,13 @@
 
 #include "conformance.h"
 
+#include "base/arena.h"
+#include "base/clock.h"
+#include "engine/admin/check.h"
+#include "engine/engine.h"
+#include "store/fault/fault.h"
+#include "store/store.h"
+
 #include <stdlib.h>
 #include <unistd.h>
 

@@ -9,7 +9,21 @@
 
 #include "flow.h"
 
-#include "engine/flow/flow.h"
+#include "base/arena.h"
+#include "engine/admin/check.h"
+#include "engine/engine.h"
+#include "engine/flow/cascade.h"
+#include "engine/flow/flow_cancel.h"
+#include "engine/flow/flow_grow.h"
+#include "engine/flow/flow_submit.h"
+#include "engine/flow/sibling.h"
+#include "engine/job/claim.h"
+#include "engine/job/control.h"
+#include "engine/job/leases.h"
+#include "engine/tx/tx.h"
+#include "store/fault/fault.h"
+#include "store/store.h"
+#include "weft/weft.h"
 
 #include <signal.h>
 #include <stdlib.h>

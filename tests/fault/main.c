@@ -21,6 +21,14 @@
 #include "flow.h"
 #include "sequence.h"
 
+#include "base/clock.h"
+#include "base/id.h"
+#include "engine/engine.h"
+#include "engine/scan/pass.h"
+#include "store/fault/fault.h"
+#include "store/store.h"
+#include "weft/weft.h"
+
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/mman.h>

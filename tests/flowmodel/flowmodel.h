@@ -19,6 +19,9 @@
 
 #include "support.h"
 
+#include "store/fault/fault.h"
+#include "weft/weft.h"
+
 enum {
     FLOWS_MAX = 2,
     DRAWN_MAX = 12, /* nodes that a flow begins with */

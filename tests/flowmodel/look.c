@@ -4,7 +4,9 @@
 
 #include "flowmodel.h"
 
-#include "engine/engine.h"
+#include "base/arena.h"
+#include "engine/tx/tx.h"
+#include "store/store.h"
 
 void wrong(struct world *w, const char *fmt, ...)
 {

@@ -9,6 +9,14 @@
 #include "flowmodel.h"
 #include "sizes.h"
 
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/id.h"
+#include "engine/engine.h"
+#include "engine/tx/commit_effects.h"
+#include "store/fault/fault.h"
+#include "store/store.h"
+
 #include <stdlib.h>
 
 enum { SEEDS_SQLITE = 2000, SEEDS_PG = 150, SOAK_FACTOR = 150, STEPS_MAX = 40, LOT = 100 };

@@ -4,7 +4,22 @@
 
 #include "flowmodel.h"
 
-#include "engine/flow/flow.h"
+#include "base/arena.h"
+#include "base/clock.h"
+#include "engine/engine.h"
+#include "engine/flow/cascade.h"
+#include "engine/flow/flow_cancel.h"
+#include "engine/flow/flow_edges.h"
+#include "engine/flow/flow_grow.h"
+#include "engine/flow/flow_submit.h"
+#include "engine/job/claim.h"
+#include "engine/job/control_filter.h"
+#include "engine/job/leases.h"
+#include "engine/ready/poll.h"
+#include "engine/scan/pass.h"
+#include "store/fault/fault.h"
+#include "weft/admin.h"
+#include "weft/weft.h"
 
 struct weft_engine *any_engine(struct world *w)
 {

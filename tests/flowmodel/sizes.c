@@ -7,7 +7,22 @@
 
 #include "sizes.h"
 
-#include "engine/flow/flow.h"
+#include "base/arena.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "engine/engine.h"
+#include "engine/flow/cascade.h"
+#include "engine/flow/flow_cancel.h"
+#include "engine/flow/flow_chunk.h"
+#include "engine/flow/flow_submit.h"
+#include "engine/job/claim.h"
+#include "engine/job/leases.h"
+#include "engine/scan/pass.h"
+#include "engine/tx/commit_effects.h"
+#include "engine/tx/tx.h"
+#include "store/store.h"
+#include "weft/admin.h"
+#include "weft/weft.h"
 
 enum {
     WIDE = 10000,

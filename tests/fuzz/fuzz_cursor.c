@@ -5,12 +5,15 @@
  * behind it, and going on from page to page ends; all others are refused by name.
  */
 
-#include "fuzz/fuzz.h"
-
 #include "base/arena.h"
 #include "base/err.h"
 #include "core/cursor.h"
-#include "engine/ops.h"
+#include "engine/engine.h"
+#include "engine/job/execution_read.h"
+#include "engine/job/list.h"
+#include "engine/job/submit.h"
+#include "fuzz/fuzz.h"
+#include "weft/weft.h"
 
 #include <unistd.h>
 

@@ -4,6 +4,15 @@
 
 #include "model.h"
 
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/map.h"
+#include "core/capset.h"
+#include "core/spec.h"
+#include "core/state.h"
+#include "engine/job/execution_read.h"
+#include "weft/weft.h"
+
 enum { TEXT_MAX = 1 << 22 };
 
 void say_subject(const struct world *w, size_t store, const struct weft_id *id,

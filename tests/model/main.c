@@ -8,8 +8,14 @@
 
 #include "model.h"
 
+#include "base/alloc.h"
+#include "base/arena.h"
 #include "base/clock.h"
 #include "base/id.h"
+#include "base/map.h"
+#include "engine/admin/check.h"
+#include "engine/engine.h"
+#include "store/store.h"
 
 #include <stdlib.h>
 #include <unistd.h>

@@ -17,6 +17,8 @@
  * of the contract, so replies are compared as sets. Policies have no jitter, for the same reason.
  */
 
+#include "tap.h"
+
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/limits.h"
@@ -25,8 +27,9 @@
 #include "core/fence.h"
 #include "core/retry.h"
 #include "core/spec.h"
-#include "engine/ops.h"
-#include "tap.h"
+#include "core/state.h"
+#include "weft/admin.h"
+#include "weft/weft.h"
 
 enum {
     STORES_MAX = 2,

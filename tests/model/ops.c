@@ -4,6 +4,19 @@
 
 #include "model.h"
 
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/map.h"
+#include "core/spec.h"
+#include "core/state.h"
+#include "engine/admin/lanes.h"
+#include "engine/engine.h"
+#include "engine/job/claim.h"
+#include "engine/job/submit.h"
+#include "engine/scan/pass.h"
+#include "weft/weft.h"
+
 #include <stdlib.h>
 
 const char *const lane_name[LANES] = {"default", "mail", "acme-a", "acme-b"};

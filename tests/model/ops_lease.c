@@ -4,6 +4,13 @@
 
 #include "model.h"
 
+#include "base/arena.h"
+#include "base/limits.h"
+#include "core/retry.h"
+#include "core/state.h"
+#include "engine/job/leases.h"
+#include "weft/weft.h"
+
 /* The leases a call names; the same one may come several times. */
 struct call {
     struct subject *subject[ITEMS_MAX];

@@ -4,6 +4,16 @@
 
 #include "model.h"
 
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/map.h"
+#include "core/state.h"
+#include "engine/job/control.h"
+#include "engine/job/control_filter.h"
+#include "engine/job/execution_read.h"
+#include "engine/job/list.h"
+#include "weft/weft.h"
+
 #include <stdlib.h>
 
 /* ---- By id ----------------------------------------------------------------------------------- */

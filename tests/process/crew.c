@@ -4,6 +4,16 @@
 
 #include "process.h"
 
+#include "base/arena.h"
+#include "engine/admin/counts.h"
+#include "engine/engine.h"
+#include "engine/job/claim.h"
+#include "engine/job/execution_read.h"
+#include "engine/job/leases.h"
+#include "engine/job/list.h"
+#include "engine/scan/pass.h"
+#include "weft/weft.h"
+
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>

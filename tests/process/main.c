@@ -7,6 +7,15 @@
 
 #include "process.h"
 
+#include "base/arena.h"
+#include "base/clock.h"
+#include "base/id.h"
+#include "engine/admin/counts.h"
+#include "engine/admin/lanes.h"
+#include "engine/engine.h"
+#include "engine/job/submit.h"
+#include "weft/weft.h"
+
 #include <signal.h>
 #include <stdlib.h>
 #include <unistd.h>

@@ -10,6 +10,8 @@
 
 #include "support.h"
 
+#include "weft/weft.h"
+
 #include <sys/types.h>
 
 /* A record in the pipe; small enough to be written whole or not at all. */

@@ -10,6 +10,8 @@
 #include "race.h"
 #include "sequence.h"
 
+#include "store/fault/fault.h"
+
 /* How the transaction that counts is struck. */
 static const struct blow {
     const char *name;

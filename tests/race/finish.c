@@ -7,6 +7,13 @@
 
 #include "race.h"
 
+#include "core/state.h"
+#include "engine/job/leases.h"
+#include "engine/scan/pass.h"
+#include "store/fault/fault.h"
+#include "store/store.h"
+#include "weft/weft.h"
+
 enum deed { CANCEL, COMPLETE, EXPIRE, TIME_OUT, DEEDS };
 
 static const struct {

@@ -11,6 +11,14 @@
 
 #include "flows.h"
 
+#include "engine/flow/flow_cancel.h"
+#include "engine/job/leases.h"
+#include "engine/scan/pass.h"
+#include "engine/tx/commit_effects.h"
+#include "store/fault/fault.h"
+#include "store/store.h"
+#include "weft/weft.h"
+
 /* Where a cascade is stopped. */
 static const struct {
     const char *name;

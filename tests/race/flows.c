@@ -2,6 +2,17 @@
 
 #include "flows.h"
 
+#include "base/arena.h"
+#include "engine/flow/cascade.h"
+#include "engine/flow/flow_cancel.h"
+#include "engine/flow/flow_grow.h"
+#include "engine/flow/flow_submit.h"
+#include "engine/job/claim.h"
+#include "engine/job/leases.h"
+#include "store/fault/fault.h"
+#include "store/store.h"
+#include "weft/weft.h"
+
 void submit(struct race *race, struct drawn *flow)
 {
     struct weft_err err = {0};

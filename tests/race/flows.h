@@ -7,7 +7,9 @@
 #include "drawn.h"
 #include "race.h"
 
-#include "engine/flow/flow.h"
+#include "store/fault/fault.h"
+#include "store/store.h"
+#include "weft/weft.h"
 
 void submit(struct race *race, struct drawn *flow);
 struct weft_claimed take(struct race *race, const char *name);

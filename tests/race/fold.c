@@ -7,6 +7,13 @@
 
 #include "race.h"
 
+#include "base/arena.h"
+#include "base/id.h"
+#include "engine/job/control.h"
+#include "engine/job/leases.h"
+#include "engine/job/submit.h"
+#include "weft/weft.h"
+
 RACE(the_same_key_twice_in_one_call)
 {
     const struct weft_spec spec[] = {

@@ -18,6 +18,8 @@
 
 #include "race.h"
 
+#include "engine/engine.h"
+
 enum { GATE = 4711 }; /* the number of the advisory lock, in the database of this program */
 
 static void make_role(struct gate *gate, const struct weft_id *id)

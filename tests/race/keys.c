@@ -4,6 +4,13 @@
 
 #include "race.h"
 
+#include "base/arena.h"
+#include "base/clock.h"
+#include "base/id.h"
+#include "engine/job/submit.h"
+#include "store/store.h"
+#include "weft/weft.h"
+
 enum { KEYS = 8, ROUNDS = 200, BATCH = 20 };
 
 static const char *const letters[KEYS] = {"a", "b", "c", "d", "e", "f", "g", "h"};

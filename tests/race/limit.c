@@ -7,6 +7,14 @@
 
 #include "race.h"
 
+#include "base/arena.h"
+#include "engine/admin/lanes.h"
+#include "engine/job/claim.h"
+#include "engine/job/control.h"
+#include "engine/job/leases.h"
+#include "store/fault/fault.h"
+#include "weft/weft.h"
+
 enum { LIMIT = 3, WORK = 10 };
 
 struct claim_run {

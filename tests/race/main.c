@@ -4,6 +4,11 @@
 
 #include "race.h"
 
+#include "base/clock.h"
+#include "engine/engine.h"
+#include "store/fault/fault.h"
+#include "store/store.h"
+
 static struct race_case *first;
 
 /* Constructors run in no useful order: the list is kept sorted by name. */

@@ -10,6 +10,8 @@
 
 #include "support.h"
 
+#include "store/fault/fault.h"
+
 struct race {
     struct place place;
     struct weft_fault fault;

@@ -7,7 +7,11 @@
 
 #include "race.h"
 
+#include "base/arena.h"
 #include "base/limits.h"
+#include "engine/admin/workers.h"
+#include "engine/scan/pass.h"
+#include "weft/weft.h"
 
 struct expiry_run {
     struct weft_engine *engine;

@@ -4,6 +4,13 @@
 
 #include "race.h"
 
+#include "base/id.h"
+#include "engine/job/control.h"
+#include "engine/job/submit.h"
+#include "engine/scan/pass.h"
+#include "store/fault/fault.h"
+#include "weft/weft.h"
+
 #include <stdlib.h>
 
 enum { FIRST, SECOND, ROWS };

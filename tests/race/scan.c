@@ -9,6 +9,13 @@
 
 #include "race.h"
 
+#include "base/clock.h"
+#include "engine/engine.h"
+#include "engine/scan/pass.h"
+#include "store/fault/fault.h"
+#include "store/store.h"
+#include "weft/weft.h"
+
 #include <stdlib.h>
 
 static const struct weft_policy leased = {.lease_ms = 5000};

@@ -7,6 +7,15 @@
 
 #include "race.h"
 
+#include "base/arena.h"
+#include "base/clock.h"
+#include "base/id.h"
+#include "engine/admin/counts.h"
+#include "engine/job/control.h"
+#include "engine/job/leases.h"
+#include "engine/job/submit.h"
+#include "weft/weft.h"
+
 #include <stdatomic.h>
 
 enum { POOL = 40, BATCH = 20, KEYS = 10 };

@@ -9,6 +9,13 @@
 
 #include "flows.h"
 
+#include "engine/flow/cascade.h"
+#include "engine/flow/flow_chunk.h"
+#include "engine/flow/flow_submit.h"
+#include "engine/job/control.h"
+#include "store/fault/fault.h"
+#include "weft/weft.h"
+
 #include <stdlib.h>
 
 enum {

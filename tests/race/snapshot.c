@@ -12,6 +12,13 @@
 
 #include "race.h"
 
+#include "base/arena.h"
+#include "base/id.h"
+#include "engine/job/leases.h"
+#include "engine/scan/pass.h"
+#include "store/fault/fault.h"
+#include "weft/weft.h"
+
 enum { FIRST, SECOND, ROWS };
 
 struct pass_run {

@@ -7,7 +7,10 @@
 
 #include "race.h"
 
+#include "base/arena.h"
 #include "core/token.h"
+#include "engine/admin/tokens.h"
+#include "store/fault/fault.h"
 
 struct token_run {
     struct weft_engine *engine;

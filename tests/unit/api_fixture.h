@@ -9,7 +9,19 @@
  * document.
  */
 
-#include "engine/ops.h"
+#include "schema_fixture.h"
+#include "tap.h"
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/json.h"
+#include "engine/engine.h"
+#include "engine/flow/flow_cancel.h"
+#include "engine/job/control.h"
+#include "engine/job/leases.h"
+#include "engine/job/submit.h"
+#include "engine/scan/pass.h"
 #include "net/api/api.h"
 #include "net/api/api_control.h"
 #include "net/api/api_counts.h"
@@ -20,7 +32,10 @@
 #include "net/http/http_head.h"
 #include "net/http/link.h"
 #include "net/http/loop.h"
+#include "net/http/query.h"
 #include "net/metrics.h"
+#include "net/request.h"
+#include "net/route.h"
 #include "net/server.h"
 #include "net/upkeep/presence.h"
 #include "net/upkeep/roster.h"
@@ -28,8 +43,10 @@
 #include "net/upkeep/supervisor.h"
 #include "net/wait/wait_claims.h"
 #include "net/wait/wait_ends.h"
-#include "schema_fixture.h"
-#include "tap.h"
+#include "weft/admin.h"
+#include "weft/weft.h"
+#include "wire/ops.h"
+#include "wire/wire.h"
 
 #include <assert.h>
 #include <stdlib.h>

@@ -6,6 +6,9 @@
 
 #include "store_fixture.h"
 
+#include "base/arena.h"
+#include "store/store.h"
+
 #include <sys/stat.h>
 
 #define MIB ((int64_t)1 << 20)

@@ -4,9 +4,13 @@
 
 /* The plan of a statement as the driver prepares it on PostgreSQL, and the faults of the plan. */
 
-#include "base/buf.h"
-#include "store/pg/pg.h"
 #include "store_fixture.h"
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "store/migrate.h"
+#include "store/pg/pg.h"
+#include "store/store.h"
 
 enum { PLAN_MAX = 1 << 16 };
 

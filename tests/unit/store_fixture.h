@@ -7,9 +7,11 @@
  * WEFT_TEST_PG names. Several connections to it stand for several processes.
  */
 
+#include "tap.h"
+
 #include "base/arena.h"
 #include "store/migrate.h"
-#include "tap.h"
+#include "store/store.h"
 
 #include <assert.h>
 #include <stdlib.h>

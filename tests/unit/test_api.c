@@ -4,6 +4,11 @@
 
 #include "api_fixture.h"
 
+#include "base/arena.h"
+#include "base/buf.h"
+#include "engine/job/claim.h"
+#include "weft/weft.h"
+
 /* Submits one of the kind "k" and puts its id in ret_id. */
 static void submit(struct api_fixture *f, const char *spec, char ret_id[64])
 {

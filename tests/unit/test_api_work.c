@@ -4,6 +4,13 @@
 
 #include "api_fixture.h"
 
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/clock.h"
+#include "engine/admin/workers.h"
+#include "engine/job/claim.h"
+#include "weft/weft.h"
+
 #include <poll.h>
 
 struct lease {

@@ -5,8 +5,14 @@
 
 #include "support.h"
 
+#include "base/arena.h"
+#include "core/token.h"
+#include "engine/admin/tokens.h"
+#include "engine/engine.h"
 #include "net/auth.h"
 #include "net/request.h"
+#include "store/fault/fault.h"
+#include "store/store.h"
 
 static struct weft_err err;
 static struct weft_engine *engine;

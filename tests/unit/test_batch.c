@@ -2,9 +2,12 @@
 
 /* Splitting a call into transactions: order, repeats, bounds. */
 
-#include "base/id.h"
-#include "engine/engine.h"
 #include "tap.h"
+
+#include "base/arena.h"
+#include "base/id.h"
+#include "base/limits.h"
+#include "engine/tx/batch.h"
 
 #include <stdlib.h>
 

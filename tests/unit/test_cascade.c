@@ -5,17 +5,25 @@
  * at once, and after a stop it stays where it is.
  */
 
+#include "tap.h"
+
 #include "base/arena.h"
 #include "base/clock.h"
+#include "base/err.h"
 #include "base/thread.h"
-#include "engine/ops.h"
+#include "engine/admin/check.h"
+#include "engine/engine.h"
+#include "engine/flow/cascade.h"
+#include "engine/flow/flow_submit.h"
+#include "engine/job/claim.h"
+#include "engine/job/execution_read.h"
+#include "engine/job/leases.h"
+#include "engine/tx/commit_effects.h"
 #include "net/group/flow_work.h"
 #include "net/group/group.h"
 #include "net/metrics.h"
 #include "net/server.h"
-
-#include "base/err.h"
-#include "tap.h"
+#include "weft/weft.h"
 
 #include <stdlib.h>
 #include <string.h>

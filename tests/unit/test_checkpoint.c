@@ -7,7 +7,9 @@
 
 #include "checkpoint_fixture.h"
 
+#include "base/arena.h"
 #include "store/sqlite/sqlite.h"
+#include "store/store.h"
 
 #include <fcntl.h>
 #include <sched.h>

@@ -4,6 +4,8 @@
 
 #include "checkpoint_fixture.h"
 
+#include "store/store.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <pthread.h>

@@ -2,10 +2,12 @@
 
 /* Commands that behave, and commands that do not: the runner always comes back with the truth. */
 
+#include "tap.h"
+
+#include "base/arena.h"
 #include "base/clock.h"
 #include "base/limits.h"
 #include "cmd/work/child.h"
-#include "tap.h"
 
 #include <errno.h>
 #include <poll.h>

@@ -2,8 +2,11 @@
 
 /* The fault driver over SQLite: the error that the caller gets, and the rows that are left. */
 
-#include "store/fault/fault.h"
 #include "store_fixture.h"
+
+#include "base/err.h"
+#include "store/fault/fault.h"
+#include "store/store.h"
 
 #include <signal.h>
 #include <sys/wait.h>

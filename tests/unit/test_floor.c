@@ -2,8 +2,9 @@
 
 /* Floors of queues: when one is set, how it moves, and when it is removed. */
 
-#include "engine/engine.h"
 #include "tap.h"
+
+#include "engine/ready/floor.h"
 
 #define SECOND WEFT_SECOND
 enum { QUEUE = 7 };

@@ -6,11 +6,18 @@
  * test_store_pg_last.c, faults at every step in tests/fault.
  */
 
-#include "engine/ops.h"
-#include "store/fault/fault.h"
 #include "store_fixture.h"
 
+#include "base/arena.h"
 #include "base/id.h"
+#include "engine/admin/check.h"
+#include "engine/engine.h"
+#include "engine/job/claim.h"
+#include "engine/job/joint.h"
+#include "engine/job/submit.h"
+#include "store/fault/fault.h"
+#include "store/store.h"
+#include "weft/weft.h"
 
 enum { ITEMS_MAX = 4 };
 

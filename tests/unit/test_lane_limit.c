@@ -15,6 +15,8 @@
 #include "worker_fixture.h"
 
 #include "base/id.h"
+#include "engine/admin/check.h"
+#include "weft/weft.h"
 
 #include <fcntl.h>
 #include <inttypes.h>

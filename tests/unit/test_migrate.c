@@ -4,7 +4,10 @@
 
 #include "store_fixture.h"
 
+#include "base/arena.h"
 #include "base/clock.h"
+#include "store/migrate.h"
+#include "store/store.h"
 
 #include <poll.h>
 #include <sys/wait.h>

@@ -2,8 +2,11 @@
 
 /* Notices between replicas, and the loss of their connection. */
 
-#include "store/notify.h"
 #include "store_fixture.h"
+
+#include "base/arena.h"
+#include "store/notify.h"
+#include "store/store.h"
 
 #include <poll.h>
 

@@ -5,8 +5,12 @@
  * on filled ones with statistics, which make the planner think again.
  */
 
-#include "store/sqlite/sqlite.h"
 #include "store_fixture.h"
+
+#include "base/arena.h"
+#include "store/migrate.h"
+#include "store/sqlite/sqlite.h"
+#include "store/store.h"
 
 static const enum weft_stmt hot[] = {
     WEFT_STMT_CLAIM,

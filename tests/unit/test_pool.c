@@ -6,8 +6,15 @@
 #include <sched.h>
 #include <stdatomic.h>
 
-#include "engine/engine.h"
 #include "store_fixture.h"
+
+#include "base/arena.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "engine/engine.h"
+#include "engine/engine_state.h"
+#include "engine/tx/tx.h"
+#include "store/store.h"
 
 enum { CONNECTIONS = 5, DEEP = 4, KEPT = 2 };
 

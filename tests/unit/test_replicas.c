@@ -5,13 +5,16 @@
  * first one's, both are on the list, and one that stops leaves it.
  */
 
+#include "tap.h"
+
 #include "base/arena.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "engine/admin/replicas.h"
+#include "engine/engine.h"
 #include "net/server.h"
 #include "net/upkeep/presence.h"
 #include "net/upkeep/supervisor.h"
-
-#include "base/log.h"
-#include "tap.h"
 
 #include <poll.h>
 #include <stdlib.h>

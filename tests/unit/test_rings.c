@@ -2,8 +2,10 @@
 
 /* The rings of claimable queues: members, turns, sweeps. */
 
-#include "engine/engine.h"
 #include "tap.h"
+
+#include "engine/names/names.h"
+#include "engine/ready/rings.h"
 
 static struct weft_queue queue_of(int32_t id, int32_t tenant, const char *lane, const char *kind)
 {

@@ -2,10 +2,12 @@
 
 /* The settings of scanners as people type them. */
 
-#include "cmd/serve/scan_rules.h"
-
-#include "engine/ops.h"
 #include "tap.h"
+
+#include "cmd/serve/scan_rules.h"
+#include "engine/scan/pass.h"
+#include "net/server.h"
+#include "weft/admin.h"
 
 #include <stdlib.h>
 

@@ -2,13 +2,17 @@
 
 /* The scanners of a replica with both clocks set by the test; and the grace, which is a sum. */
 
-#include "net/upkeep/presence.h"
-#include "net/upkeep/scanner_schedule.h"
+#include "tap.h"
 
 #include "base/arena.h"
 #include "base/err.h"
 #include "base/log.h"
-#include "tap.h"
+#include "core/pace.h"
+#include "engine/admin/replicas.h"
+#include "engine/ready/poll.h"
+#include "engine/scan/pass.h"
+#include "net/upkeep/presence.h"
+#include "net/upkeep/scanner_schedule.h"
 
 #include <stdlib.h>
 #include <sys/mman.h>

@@ -4,6 +4,9 @@
 
 #include "store_fixture.h"
 
+#include "store/migrate.h"
+#include "store/store.h"
+
 #include <ctype.h>
 
 /* Reads and locks with all parameters zero or null: what is tried are columns and types. */

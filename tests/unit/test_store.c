@@ -4,6 +4,9 @@
 
 #include "store_fixture.h"
 
+#include "base/arena.h"
+#include "store/store.h"
+
 #include <stdint.h>
 
 static char large[100000];

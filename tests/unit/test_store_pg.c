@@ -2,9 +2,12 @@
 
 /* The driver for PostgreSQL: lock timeouts, sessions that end, poolers, schemas. */
 
+#include "store_fixture.h"
+
+#include "base/arena.h"
 #include "base/clock.h"
 #include "store/pg/pg.h"
-#include "store_fixture.h"
+#include "store/store.h"
 
 #include <pthread.h>
 

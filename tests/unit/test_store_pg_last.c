@@ -5,10 +5,20 @@
  * connection is lost at each place on the way.
  */
 
-#include "engine/engine.h"
 #include "relay_fixture.h"
-#include "store/pg/pg.h"
 #include "store_fixture.h"
+
+#include "base/arena.h"
+#include "engine/engine.h"
+#include "engine/job/claim.h"
+#include "engine/job/joint.h"
+#include "engine/job/leases.h"
+#include "engine/job/submit.h"
+#include "engine/ready/ready.h"
+#include "store/migrate.h"
+#include "store/pg/pg.h"
+#include "store/store.h"
+#include "weft/weft.h"
 
 struct world {
     struct fixture f;

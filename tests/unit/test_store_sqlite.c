@@ -4,6 +4,9 @@
 
 #include "store_fixture.h"
 
+#include "base/arena.h"
+#include "store/store.h"
+
 #include <sys/stat.h>
 
 static char payload[300000];

@@ -5,16 +5,19 @@
  * a stop leaves, what a change of settings does. Every wait is for an event and has a bound.
  */
 
+#include "tap.h"
+
+#include "base/arena.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/log.h"
 #include "base/thread.h"
+#include "engine/engine.h"
+#include "engine/scan/pass.h"
 #include "net/group/group.h"
 #include "net/metrics.h"
 #include "net/upkeep/presence.h"
 #include "net/upkeep/supervisor.h"
-
-#include "base/arena.h"
-#include "base/err.h"
-#include "base/log.h"
-#include "tap.h"
 
 #include <stdlib.h>
 #include <sys/mman.h>

@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/limits.h"
 #include "cmd/work/work.h"
+#include "weft/weft.h"
 
 #include <poll.h>
 #include <signal.h>

@@ -8,6 +8,21 @@
  * the slow poll, a minute from here.
  */
 
+#include "tap.h"
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "engine/admin/workers.h"
+#include "engine/engine.h"
+#include "engine/job/claim.h"
+#include "engine/job/claim_choose.h"
+#include "engine/job/claim_upstreams.h"
+#include "engine/job/joint.h"
+#include "engine/job/lease_watch.h"
+#include "engine/job/leases.h"
+#include "engine/tx/commit_effects.h"
 #include "net/auth.h"
 #include "net/group/claims.h"
 #include "net/group/group.h"
@@ -19,9 +34,7 @@
 #include "net/wait/wait_claims.h"
 #include "net/wait/wait_ends.h"
 #include "net/wait/waits.h"
-#include "tap.h"
-
-#include "base/clock.h"
+#include "weft/weft.h"
 
 #include <poll.h>
 #include <stdlib.h>

@@ -4,6 +4,11 @@
 
 #include "worker_fixture.h"
 
+#include "engine/engine.h"
+#include "store/fault/fault.h"
+#include "store/store.h"
+#include "weft/weft.h"
+
 /* ---- Stopping -------------------------------------------------------------------------------- */
 
 /* Quick jobs pass; a slow one waits at the gate, however long that takes. */

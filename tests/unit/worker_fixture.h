@@ -8,12 +8,16 @@
  * healthy run never reaches.
  */
 
+#include "tap.h"
+
 #include "base/base.h"
 #include "client/client.h"
 #include "client/worker/wake.h"
+#include "engine/admin/check.h"
 #include "net/server.h"
 #include "store/fault/fault.h"
-#include "tap.h"
+#include "store/store.h"
+#include "weft/weft.h"
 
 #include <assert.h>
 #include <stdlib.h>

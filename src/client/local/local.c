@@ -5,12 +5,19 @@
  * handle and the calls that wait on it are woken.
  */
 
+#include "base/arena.h"
+#include "base/clock.h"
+#include "base/err.h"
 #include "client/client.h"
 #include "client/worker/wake.h"
-
-#include "base/arena.h"
-#include "base/err.h"
 #include "core/state.h"
+#include "engine/call.h"
+#include "engine/engine.h"
+#include "engine/flow/flow_cancel.h"
+#include "engine/flow/flow_read.h"
+#include "engine/job/claim.h"
+#include "engine/job/lease_watch.h"
+#include "weft/weft.h"
 
 /* ---- Operations that wait -------------------------------------------------------------------- */
 

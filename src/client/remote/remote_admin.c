@@ -2,10 +2,13 @@
 
 /* Lanes, workers, tokens and scanners through a server. */
 
-#include "client/remote/remote.h"
-
 #include "base/arena.h"
+#include "base/buf.h"
 #include "base/err.h"
+#include "base/json.h"
+#include "client/remote/remote.h"
+#include "engine/call.h"
+#include "engine/scan/pass.h"
 #include "wire/wire.h"
 
 #include <string.h>

@@ -2,12 +2,16 @@
 
 /* Flows through a server: each is a request of its own. */
 
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/json.h"
+#include "base/limits.h"
 #include "client/remote/remote.h"
 #include "client/worker/wake.h"
-
-#include "base/arena.h"
-#include "base/err.h"
-#include "base/limits.h"
+#include "engine/call.h"
+#include "engine/flow/flow_read.h"
+#include "weft/weft.h"
 #include "wire/wire.h"
 
 #include <string.h>

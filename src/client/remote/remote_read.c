@@ -2,15 +2,20 @@
 
 /* Reading through a server: one request for each execution, and lists page by page. */
 
-#include "client/remote/remote.h"
-#include "client/worker/wake.h"
-
 #include "base/arena.h"
+#include "base/buf.h"
 #include "base/err.h"
 #include "base/id.h"
+#include "base/json.h"
 #include "base/limits.h"
 #include "base/moment.h"
+#include "client/remote/remote.h"
+#include "client/worker/wake.h"
 #include "core/state.h"
+#include "engine/call.h"
+#include "engine/job/execution_read.h"
+#include "engine/job/list.h"
+#include "weft/weft.h"
 #include "wire/wire.h"
 
 #include <string.h>

@@ -6,12 +6,16 @@
  * one does, earlier items are done, so its items and all after them are answered with the failure.
  */
 
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/json.h"
+#include "base/limits.h"
 #include "client/remote/remote.h"
 #include "client/worker/wake.h"
-
-#include "base/arena.h"
-#include "base/err.h"
-#include "base/limits.h"
+#include "engine/call.h"
+#include "engine/job/claim.h"
+#include "weft/weft.h"
 #include "wire/wire.h"
 
 #include <string.h>

@@ -305,7 +305,8 @@ static enum weft_rc try_once(const struct weft_via *via, const struct weft_remot
         bool unsure = failure.sent && !is_repeatable(request);
         if (unsure)
             err->hint = weft_hint_outcome_unknown;
-        ret_trial->again = rc == WEFT_UNAVAILABLE && !unsure && !failure.stopped && !failure.permanent;
+        ret_trial->again =
+            rc == WEFT_UNAVAILABLE && !unsure && !failure.stopped && !failure.permanent;
         return rc;
     }
     rc = take_answer(request, &answer, arena, ret_response, ret_trial, err);

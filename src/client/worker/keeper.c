@@ -13,10 +13,15 @@
  * to one has no passes, and leaves claims to the claimer (worker_claim.c).
  */
 
-#include "client/worker/worker.h"
-
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/id.h"
+#include "client/worker/worker.h"
+#include "core/pace.h"
+#include "engine/admin/tally.h"
+#include "engine/call.h"
+#include "engine/engine.h"
+#include "engine/scan/pass.h"
 
 #include <time.h>
 

@@ -64,7 +64,7 @@ void weft_remove_worker(struct weft *weft, const struct weft_worker *worker)
 
 /* ---- Calls that wait ------------------------------------------------------------------------- */
 
-void weft_note_change(struct weft *weft, enum weft_change change)
+void weft_note_change(struct weft *weft, enum weft_local_change change)
 {
     pthread_mutex_lock(&weft->lock);
     weft->changes[change]++;
@@ -72,7 +72,7 @@ void weft_note_change(struct weft *weft, enum weft_change change)
     pthread_mutex_unlock(&weft->lock);
 }
 
-void weft_look_init(struct weft_look *look, struct weft *weft, enum weft_change change,
+void weft_look_init(struct weft_look *look, struct weft *weft, enum weft_local_change change,
                     int64_t wait_ms)
 {
     *look = (struct weft_look){.change = change,

@@ -28,16 +28,16 @@ void weft_worker_wake(struct weft_worker *worker, bool ready, weft_usec due_us);
 void weft_wake_watches(struct weft *weft);
 void weft_worker_watch(struct weft_worker *worker);
 /* Something happened that calls may be waiting for. */
-void weft_note_change(struct weft *weft, enum weft_change change);
+void weft_note_change(struct weft *weft, enum weft_local_change change);
 
 /* A call that looks at the store again and again. */
 struct weft_look {
-    enum weft_change change;
+    enum weft_local_change change;
     weft_usec until_us; /* monotonic; when it gives up */
     weft_usec pause_us; /* before the next look */
     uint64_t changes;   /* of the handle, when the last look began */
 };
-void weft_look_init(struct weft_look *look, struct weft *weft, enum weft_change change,
+void weft_look_init(struct weft_look *look, struct weft *weft, enum weft_local_change change,
                     int64_t wait_ms);
 /* Pauses until it is worth looking again. False: the wait is over, or was stopped. */
 bool weft_look_again(struct weft_look *look, const struct weft_via *via);

@@ -10,9 +10,15 @@
  * stands behind a slow one: it is given back.
  */
 
-#include "client/worker/worker.h"
-
+#include "base/alloc.h"
+#include "base/arena.h"
+#include "base/clock.h"
 #include "base/limits.h"
+#include "client/worker/worker.h"
+#include "engine/call.h"
+#include "engine/engine.h"
+#include "engine/job/claim.h"
+#include "weft/weft.h"
 
 #include <stdlib.h>
 #include <string.h>

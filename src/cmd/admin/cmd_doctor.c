@@ -8,10 +8,13 @@
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/json.h"
+#include "cmd/cli/cli.h"
 #include "cmd/cli/cli_json.h"
 #include "cmd/cli/line.h"
-#include "engine/ops.h"
+#include "engine/admin/doctor.h"
+#include "engine/engine.h"
 #include "fetch/fetch.h"
+#include "wire/wire.h"
 
 #include <string.h>
 

@@ -3,8 +3,12 @@
 /* Connections of the benchmark: sockets that do not block, one request at a time on each. */
 
 #include "cmd/bench/bench_conn.h"
+
+#include "base/alloc.h"
 #include "base/arena.h"
+#include "base/buf.h"
 #include "base/clock.h"
+#include "base/err.h"
 #include "base/str.h"
 
 #include <errno.h>

@@ -2,8 +2,10 @@
 
 #include "cmd/bench/bench_crew.h"
 
+#include "base/alloc.h"
 #include "base/arena.h"
 #include "base/clock.h"
+#include "base/err.h"
 #include "cmd/cli/cli.h"
 
 #include <pthread.h>

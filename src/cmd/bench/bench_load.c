@@ -16,7 +16,9 @@
  */
 
 #include "base/arena.h"
+#include "base/buf.h"
 #include "base/clock.h"
+#include "base/err.h"
 #include "cmd/bench/bench_body.h"
 #include "cmd/bench/bench_chains.h"
 #include "cmd/bench/bench_sweep.h"

@@ -3,11 +3,12 @@
 /* A bar on stderr, drawn at most ten times a second, and only where a person looks at it. */
 
 #include "cmd/cli/bar.h"
-#include "cmd/cli/line.h"
 
+#include "base/alloc.h"
 #include "base/arena.h"
 #include "base/base.h"
 #include "base/clock.h"
+#include "cmd/cli/line.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

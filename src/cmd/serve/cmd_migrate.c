@@ -2,13 +2,13 @@
 
 /* weft migrate: brings the schema of a store up to date, or checks that it is. */
 
-#include "cmd/cli/cli_json.h"
-#include "cmd/serve/settings.h"
-
 #include "base/arena.h"
 #include "base/err.h"
 #include "base/str.h"
+#include "cmd/cli/cli_json.h"
+#include "cmd/serve/settings.h"
 #include "store/migrate.h"
+#include "store/store.h"
 
 #include <errno.h>
 #include <string.h>

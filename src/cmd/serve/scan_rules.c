@@ -2,14 +2,15 @@
 
 #include "cmd/serve/scan_rules.h"
 
-#include "cmd/cli/cli.h"
-#include "cmd/cli/typed.h"
-
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/limits.h"
 #include "base/str.h"
-#include "engine/ops.h"
+#include "cmd/cli/cli.h"
+#include "cmd/cli/typed.h"
+#include "engine/scan/pass.h"
+#include "net/server.h"
+#include "weft/admin.h"
 
 #include <string.h>
 

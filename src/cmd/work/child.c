@@ -11,7 +11,11 @@
 
 #include "cmd/work/child.h"
 
+#include "base/alloc.h"
+#include "base/arena.h"
+#include "base/buf.h"
 #include "base/clock.h"
+#include "base/err.h"
 #include "base/str.h"
 
 #include <errno.h>

@@ -5,8 +5,6 @@
  * main thread checks for signals, failures of the store, and the end of the work.
  */
 
-#include "cmd/work/work.h"
-
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/err.h"
@@ -14,6 +12,8 @@
 #include "cmd/work/child.h"
 #include "cmd/work/drain.h"
 #include "cmd/work/upstream.h"
+#include "cmd/work/work.h"
+#include "weft/weft.h"
 
 #include <errno.h>
 #include <poll.h>

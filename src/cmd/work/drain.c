@@ -5,6 +5,7 @@
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/moment.h"
+#include "weft/weft.h"
 
 #include <inttypes.h>
 #include <string.h>

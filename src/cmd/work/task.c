@@ -14,6 +14,7 @@
 #include "cmd/work/child.h"
 #include "cmd/work/upstream.h"
 #include "cmd/work/work.h"
+#include "weft/weft.h"
 
 #include <poll.h>
 #include <string.h>

@@ -2,9 +2,13 @@
 
 /* The invariants of the whole store, asked of the store itself. */
 
-#include "engine/engine.h"
+#include "engine/admin/check.h"
 
+#include "base/arena.h"
+#include "base/err.h"
 #include "base/id.h"
+#include "engine/tx/tx.h"
+#include "store/store.h"
 
 enum weft_rc weft_engine_check(struct weft_engine *engine, struct weft_err *err)
 {

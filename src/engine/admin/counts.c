@@ -5,7 +5,12 @@
  * namespaces, and another one for a handle that asks for its own alone.
  */
 
-#include "engine/engine.h"
+#include "engine/admin/counts.h"
+
+#include "base/arena.h"
+#include "base/clock.h"
+#include "core/spec.h"
+#include "engine/engine_state.h"
 
 #include <stdlib.h>
 #include <string.h>

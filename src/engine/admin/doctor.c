@@ -7,9 +7,14 @@
  * A look that fails is a finding as well; only a store that cannot be reached ends the examination.
  */
 
-#include "engine/engine.h"
+#include "engine/admin/doctor.h"
 
+#include "base/arena.h"
+#include "base/clock.h"
 #include "base/id.h"
+#include "engine/admin/check.h"
+#include "engine/admin/doctor_replicas.h"
+#include "engine/engine_state.h"
 #include "store/migrate.h"
 
 #include <string.h>

@@ -2,7 +2,13 @@
 
 /* What `weft doctor` finds in the rows of replicas: who died, and which scanner is not well. */
 
-#include "engine/engine.h"
+#include "engine/admin/doctor_replicas.h"
+
+#include "base/arena.h"
+#include "base/clock.h"
+#include "engine/admin/doctor.h"
+#include "engine/admin/replicas.h"
+#include "engine/engine_state.h"
 
 enum { SHOWN_MAX = 5 }; /* names in one finding */
 

@@ -2,9 +2,22 @@
 
 /* Lane settings: pause, limit, retention, tenant weights. */
 
-#include "engine/engine.h"
+#include "engine/admin/lanes.h"
 
+#include "base/arena.h"
 #include "base/buf.h"
+#include "base/err.h"
+#include "base/json.h"
+#include "base/limits.h"
+#include "core/spec.h"
+#include "core/stored.h"
+#include "engine/admin/tally.h"
+#include "engine/names/names.h"
+#include "engine/ready/ready.h"
+#include "engine/tx/commit_effects.h"
+#include "engine/tx/tx.h"
+#include "store/store.h"
+#include "weft/admin.h"
 
 #include <assert.h>
 #include <stdlib.h>

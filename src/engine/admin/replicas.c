@@ -5,7 +5,12 @@
  * depends on these rows but one, the grace of a server that comes up: see net/upkeep/supervisor.c.
  */
 
-#include "engine/engine.h"
+#include "engine/admin/replicas.h"
+
+#include "base/arena.h"
+#include "engine/tx/tx.h"
+#include "store/store.h"
+#include "weft/admin.h"
 #include "wire/wire.h"
 
 #include <string.h>

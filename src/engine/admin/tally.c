@@ -11,7 +11,12 @@
  * has written; only the sum over the hour is cut at zero, when it is read.
  */
 
-#include "engine/engine.h"
+#include "engine/admin/tally.h"
+
+#include "base/alloc.h"
+#include "base/arena.h"
+#include "base/clock.h"
+#include "engine/engine_state.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -9,8 +9,13 @@
  * row of the token and read its secrets after that.
  */
 
-#include "core/token.h"
-#include "engine/engine.h"
+#include "engine/admin/tokens.h"
+
+#include "base/arena.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "core/spec.h"
+#include "engine/engine_state.h"
 
 #include <string.h>
 

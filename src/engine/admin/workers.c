@@ -5,10 +5,21 @@
  * the path of a claim, and no rule depends on these rows: a worker without one works all the same.
  */
 
-#include "engine/engine.h"
+#include "engine/admin/workers.h"
 
+#include "base/arena.h"
 #include "base/buf.h"
 #include "base/json.h"
+#include "base/limits.h"
+#include "core/spec.h"
+#include "core/state.h"
+#include "core/stored.h"
+#include "engine/job/change.h"
+#include "engine/names/names.h"
+#include "engine/tx/commit_effects.h"
+#include "engine/tx/tx.h"
+#include "store/store.h"
+#include "weft/admin.h"
 
 #include <stdlib.h>
 #include <string.h>

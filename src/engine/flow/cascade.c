@@ -30,9 +30,16 @@
  * its own commit.
  */
 
-#include "engine/flow/cascade_read.h"
+#include "engine/flow/cascade.h"
 
+#include "base/arena.h"
+#include "base/clock.h"
 #include "base/id.h"
+#include "core/join.h"
+#include "core/state.h"
+#include "engine/engine_state.h"
+#include "engine/flow/cascade_read.h"
+#include "engine/job/change.h"
 
 enum {
     FLOWS_AT_ONCE = 256, /* of one hop */

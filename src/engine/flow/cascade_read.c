@@ -7,7 +7,10 @@
 
 #include "engine/flow/cascade_read.h"
 
+#include "base/arena.h"
 #include "base/id.h"
+#include "engine/flow/flow_chunk.h"
+#include "engine/tx/tx.h"
 
 #include <stdlib.h>
 

@@ -7,8 +7,27 @@
  * is in the arena of its transaction.
  */
 
+#include "base/base.h"
 #include "base/map.h"
-#include "engine/flow/flow.h"
+#include "core/join.h"
+#include "core/stored.h"
+#include "engine/job/change.h"
+
+struct weft_tx;
+
+/* A locked flow. */
+struct weft_flow_held {
+    struct weft_id id;
+    int state;
+    int cancel;         /* 0: it is not cancelled */
+    int cancels;        /* how often it was */
+    const char *reason; /* why it is; may be NULL */
+};
+
+struct weft_flows_held {
+    struct weft_flow_held *item; /* by id */
+    size_t count;
+};
 
 /* A node that a hop handles: its join, with the changes of the hop. */
 struct weft_hop_join {
@@ -71,6 +90,16 @@ struct weft_hop {
     struct weft_id *ended; /* flows */
     size_t ended_count;
 };
+
+/* Locks the flows that no other transaction has locked (SQLite: all), in the order of ids. */
+WEFT_MUST_CHECK enum weft_rc weft_flows_lock(struct weft_tx *tx, const struct weft_id *flow,
+                                             size_t count, struct weft_flows_held *ret_held,
+                                             struct weft_err *err);
+struct weft_flow_held *weft_flows_find(const struct weft_flows_held *held,
+                                       const struct weft_id *flow);
+
+/* Sorts ids and removes duplicates; returns how many are left. */
+size_t weft_ids_sort(struct weft_id *id, size_t count);
 
 /* Locks the flows that no other process has locked and reads what their completions refer to. */
 WEFT_MUST_CHECK enum weft_rc weft_hop_look(struct weft_hop *hop, const struct weft_id *flow,

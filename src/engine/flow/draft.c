@@ -7,7 +7,17 @@
 
 #include "engine/flow/draft.h"
 
+#include "base/arena.h"
+#include "base/err.h"
 #include "base/id.h"
+#include "base/limits.h"
+#include "core/stored.h"
+#include "engine/job/span.h"
+#include "engine/names/census.h"
+#include "engine/names/names.h"
+#include "engine/tx/commit_effects.h"
+#include "engine/tx/tx.h"
+#include "store/store.h"
 
 #include <string.h>
 

@@ -5,8 +5,10 @@
 /* Nodes to be written: of a new flow, or added to an existing one. In the caller's arena. */
 
 #include "core/graph.h"
-#include "engine/flow/flow.h"
 #include "engine/job/submit.h"
+#include "engine/tx/commit_effects.h"
+#include "engine/tx/tx.h"
+#include "weft/weft.h"
 
 struct weft_draft {
     const struct weft_node *node;

@@ -13,10 +13,21 @@
  * contains one of them. If there is one, the transaction is rolled back.
  */
 
-#include "engine/flow/flow.h"
+#include "engine/flow/flow_edges.h"
 
+#include "base/arena.h"
+#include "base/err.h"
 #include "base/id.h"
+#include "base/limits.h"
 #include "base/map.h"
+#include "engine/flow/cascade_read.h"
+#include "engine/flow/flow_hold.h"
+#include "engine/flow/flow_settle.h"
+#include "engine/job/change.h"
+#include "engine/tx/commit_effects.h"
+#include "engine/tx/tx.h"
+#include "store/store.h"
+#include "weft/weft.h"
 
 #include <stdlib.h>
 #include <string.h>

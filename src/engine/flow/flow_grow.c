@@ -9,9 +9,18 @@
  * that is held here, so it sees the new edge.
  */
 
-#include "engine/flow/draft.h"
+#include "engine/flow/flow_grow.h"
 
+#include "base/arena.h"
+#include "base/clock.h"
+#include "base/err.h"
 #include "base/id.h"
+#include "core/graph.h"
+#include "engine/engine_state.h"
+#include "engine/flow/draft.h"
+#include "engine/flow/flow_edges.h"
+#include "engine/flow/flow_hold.h"
+#include "engine/flow/flow_settle.h"
 
 #include <string.h>
 

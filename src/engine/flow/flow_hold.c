@@ -13,7 +13,10 @@
  * as long as in any other transaction: other commits hold these rows, only for a short time.
  */
 
-#include "engine/flow/flow.h"
+#include "engine/flow/flow_hold.h"
+
+#include "base/err.h"
+#include "engine/engine_state.h"
 
 #include <string.h>
 

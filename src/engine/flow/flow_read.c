@@ -6,11 +6,22 @@
  * comes after never changes.
  */
 
-#include "engine/flow/flow.h"
+#include "engine/flow/flow_read.h"
 
+#include "base/arena.h"
+#include "base/clock.h"
+#include "base/err.h"
 #include "base/id.h"
+#include "base/limits.h"
 #include "core/cursor.h"
 #include "core/spec.h"
+#include "core/stored.h"
+#include "engine/flow/flow_hold.h"
+#include "engine/flow/flow_settle.h"
+#include "engine/job/list.h"
+#include "engine/names/names.h"
+#include "engine/tx/tx.h"
+#include "store/store.h"
 
 #include <string.h>
 

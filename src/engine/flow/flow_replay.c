@@ -32,9 +32,16 @@
  * join that is decided later may cancel it again.
  */
 
-#include "engine/flow/flow.h"
+#include "engine/flow/flow_replay.h"
 
+#include "base/arena.h"
 #include "base/id.h"
+#include "core/stored.h"
+#include "engine/flow/cascade_read.h"
+#include "engine/flow/flow_hold.h"
+#include "engine/flow/flow_settle.h"
+#include "engine/tx/tx.h"
+#include "store/store.h"
 
 #include <stdlib.h>
 

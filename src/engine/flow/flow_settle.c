@@ -21,7 +21,11 @@
  * that lock, so rounds do not spin.
  */
 
-#include "engine/flow/flow.h"
+#include "engine/flow/flow_settle.h"
+
+#include "base/err.h"
+#include "engine/flow/cascade.h"
+#include "engine/flow/flow_hold.h"
 
 enum {
     HOPS_AT_ONCE = 8,

@@ -9,10 +9,17 @@
  * such a flow after a crash stay invisible, and the cancel_backlog scanner removes them.
  */
 
-#include "engine/flow/draft.h"
+#include "engine/flow/flow_submit.h"
 
+#include "base/arena.h"
+#include "base/clock.h"
+#include "base/err.h"
 #include "base/id.h"
-#include "base/map.h"
+#include "core/graph.h"
+#include "core/spec.h"
+#include "engine/engine_state.h"
+#include "engine/flow/cascade.h"
+#include "engine/flow/draft.h"
 
 #include <string.h>
 

@@ -36,9 +36,19 @@
  * walks over ended upstreams again. Two processes may walk one group at once.
  */
 
-#include "engine/flow/flow.h"
+#include "engine/flow/sibling.h"
 
+#include "base/arena.h"
 #include "base/id.h"
+#include "core/state.h"
+#include "core/stored.h"
+#include "engine/flow/cascade_read.h"
+#include "engine/flow/flow_chunk.h"
+#include "engine/job/change.h"
+#include "engine/tx/commit_effects.h"
+#include "engine/tx/tx.h"
+#include "store/store.h"
+#include "weft/weft.h"
 
 #include <stdlib.h>
 

@@ -10,10 +10,15 @@
  * time leaves a `draining` row (core/fence.h).
  */
 
-#include "engine/engine.h"
+#include "engine/job/change.h"
 
+#include "base/arena.h"
+#include "base/err.h"
 #include "base/id.h"
 #include "core/fence.h"
+#include "engine/names/names.h"
+#include "engine/tx/commit_effects.h"
+#include "engine/tx/tx.h"
 
 #include <assert.h>
 #include <stdlib.h>

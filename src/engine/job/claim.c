@@ -17,7 +17,17 @@
 
 #include "engine/job/claim.h"
 
-#include "core/capset.h"
+#include "base/arena.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "core/share.h"
+#include "core/spec.h"
+#include "engine/engine_state.h"
+#include "engine/job/claim_choose.h"
+#include "engine/job/claim_plan.h"
+#include "engine/job/claim_state.h"
+#include "engine/job/claim_upstreams.h"
+#include "engine/job/joint.h"
 
 #include <string.h>
 

@@ -6,127 +6,39 @@
  * queues, claim_plan.c, which shares out, and claim_upstreams.c, which adds what members of flows
  * come after. */
 
-#include "core/share.h"
-#include "engine/engine.h"
+#include "base/base.h"
+#include "weft/weft.h"
 
-/* A queue that a claim may take from. */
-struct weft_candidate {
-    const struct weft_queue *queue;
-    size_t share;  /* index of its tenant */
-    size_t lane;   /* index of its lane's limit, or WEFT_NO_LANE */
-    uint32_t take; /* planned for this round */
-    bool empty;    /* gave less than planned: nothing more to get */
-    bool fruitful; /* gave something in this call */
-    bool set;      /* its lane has settings */
-};
-#define WEFT_NO_LANE SIZE_MAX
+struct weft_arena;
+struct weft_claim_call;
+struct weft_engine;
+struct weft_part;
 
-/* A lane with a limit, under lock in this transaction. */
-struct weft_limited {
-    int32_t lane;
-    uint32_t left; /* room for so many more leases */
-};
-
-struct weft_claim_tenant {
-    int32_t id;
-    uint32_t queues; /* how many candidates are its */
-};
-
-/* One claim of the call. */
-struct weft_claim_request {
-    const struct weft_claim *claim;
-    int32_t ns;
-    int32_t worker;
-    const char *capset; /* canonical capabilities */
-    struct weft_capset_offer *offer;
-    const char *const *offered; /* the same as tokens, when they are many; else NULL */
-    size_t offers;
-    uint32_t left; /* how many it may still get */
-    struct weft_candidate candidate[WEFT_CLAIM_QUEUES_MAX];
-    size_t candidates;
-    struct weft_claim_tenant tenant[WEFT_CLAIM_QUEUES_MAX];
-    struct weft_share share[WEFT_CLAIM_QUEUES_MAX];
-    size_t tenants;
-    bool unseen;   /* no queue that was looked at fits, and there are more */
-    size_t looked; /* at so many by choices that found none */
-};
-
-/* A want row of a round: which request and candidate it belongs to. */
-struct weft_want {
-    struct weft_claim_request *request;
-    struct weft_candidate *candidate;
-    uint32_t got;
-    size_t bytes;
-    struct weft_floor last; /* where the last that it got was */
-};
-
-/* The whole call. */
-struct weft_claiming {
-    struct weft_claim_request *request;
+struct weft_claim_result {
+    struct weft_claimed *item; /* in the arena */
+    /*
+     * For each item, in the arena: it is a member of a flow whose upstreams have not been read,
+     * because it comes after very many; weft_engine_claim_rest() reads them. NULL: there is none.
+     */
+    bool *apart;
     size_t count;
-    struct weft_limited *limit;
-    size_t limits;
-    struct weft_arena *out; /* for what is given back */
-    struct weft_claimed *item;
-    size_t items, items_max;
-    size_t members;         /* of flows, in item */
-    bool *apart;            /* for each item: it comes after too many to read along; see below */
-    size_t fan_in;          /* upstreams of the members that are not */
-    size_t bytes;           /* of what item carries: weft_live.size */
-    size_t share;           /* of what is left of WEFT_BATCH_BYTES, for each want of the round */
-    size_t largest;         /* of those so far; 0: none was seen */
-    bool above;             /* the round begins at floors: see floor.c */
-    bool no_floors;         /* one did and came up short: not again in this call */
-    uint64_t floor_tick;    /* before its statement, as these two */
-    weft_usec asked_us;     /* boot time */
-    weft_usec asked_at_us;  /* the store's clock */
-    struct weft_want *want; /* of the round; in the arena of the transaction */
-    size_t wants;
-    bool contended;
-    struct weft_walks walks; /* lanes whose queues may have to be looked for: see ready.c */
-    enum weft_ready_age age; /* of the oldest list that a claim of this call needs */
-    bool fresh;              /* the list was read anew for this call */
-    bool more_queues;        /* and a lane has queues that it does not show yet */
-    bool taken;              /* the first transaction was a joint one: see weft_claim_begin() */
-    uint64_t tick;           /* of the list, before the transaction */
-    bool more;               /* a request is short and one of its queues may have more */
-    int rounds_left; /* of a call whose first transaction was committed with its first round */
+    size_t bytes;   /* that the items carry, besides results of upstreams */
+    bool contended; /* see weft_claims; also when the bytes of one call were used up */
 };
 
-/* The settings of a lane, NULL when it has none. Under ready.lock. */
-const struct weft_lane_setting *weft_claim_setting(const struct weft_ready *ready, int32_t lane);
+/* What weft_engine_claim() would refuse, before anything is asked of the store. */
+WEFT_MUST_CHECK enum weft_rc weft_engine_claim_check(const struct weft_claim *claim,
+                                                     struct weft_err *err);
 
-/* What the list holds for the claims of a call. */
-struct weft_listed_for {
-    bool any;      /* a queue for one of them: without one no transaction need be opened */
-    bool paused;   /* one of their lanes has queues and was paused when the settings were read */
-    uint64_t tick; /* of the list */
-};
-struct weft_listed_for weft_claim_look(struct weft_engine *engine, struct weft_claiming *all);
-/* Fills in the candidates of a request from the list as it is now. */
-void weft_claim_choose(struct weft_engine *engine, struct weft_claiming *all,
-                       struct weft_claim_request *request);
-/* Locks the lanes that have a limit, then counts their leases with a snapshot from after that. */
-WEFT_MUST_CHECK enum weft_rc weft_claim_lock_lanes(struct weft_tx *tx, struct weft_claiming *all,
-                                                   struct weft_err *err);
-/* Decides how many rows to take from each queue in this round. */
-WEFT_MUST_CHECK enum weft_rc weft_claim_plan(struct weft_tx *tx, struct weft_claiming *all,
-                                             struct weft_claim_request *request,
-                                             struct weft_err *err);
-/* How many more the lane of a candidate may have running. */
-uint32_t weft_claim_lane_room(const struct weft_claiming *all,
-                              const struct weft_candidate *candidate);
-/* The last item is a member of a flow; its claim carries so many bytes: weft_live.size. */
-void weft_claim_add_member(struct weft_claiming *all, size_t bytes);
-/* The same as weft_engine_claim_rest(), but without items that could not be given theirs. */
-WEFT_MUST_CHECK enum weft_rc weft_claim_all_upstreams(struct weft_engine *engine,
-                                                      struct weft_claim_result *result,
-                                                      struct weft_arena *arena,
-                                                      struct weft_err *err);
-/* Gives members of flows their names and upstreams, but for those that are read apart. */
-WEFT_MUST_CHECK enum weft_rc weft_claim_upstreams(struct weft_engine *engine,
-                                                  struct weft_claiming *all, struct weft_err *err);
-/* Remembers how far each tenant was served. */
-void weft_claim_keep_turns(struct weft_engine *engine, const struct weft_claim_request *request);
+/* The arena is the result's alone: it is emptied first. */
+WEFT_MUST_CHECK enum weft_rc weft_engine_claim(struct weft_engine *engine, const char *ns,
+                                               const struct weft_claim *claim, size_t count,
+                                               struct weft_arena *arena,
+                                               struct weft_claim_result *ret_result,
+                                               struct weft_err *err);
+void weft_claim_begin(struct weft_engine *engine, struct weft_claim_call *call,
+                      struct weft_arena *arena, struct weft_part *ret_part);
+void weft_claim_end(struct weft_engine *engine, struct weft_claim_call *call,
+                    struct weft_part *part);
 
 #endif

@@ -9,9 +9,14 @@
  * that the worker does not have moves what it met to the back, and the claim chooses again.
  */
 
-#include "engine/job/claim.h"
+#include "engine/job/claim_choose.h"
 
-#include "core/capset.h"
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/json.h"
+#include "core/share.h"
+#include "engine/engine_state.h"
+#include "engine/job/claim_state.h"
 
 #include <stdlib.h>
 #include <string.h>

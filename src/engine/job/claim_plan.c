@@ -5,7 +5,13 @@
  * between tenants and their queues.
  */
 
-#include "engine/job/claim.h"
+#include "engine/job/claim_plan.h"
+
+#include "base/arena.h"
+#include "base/clock.h"
+#include "core/share.h"
+#include "engine/engine_state.h"
+#include "engine/job/claim_state.h"
 
 /* ---- Limits ---------------------------------------------------------------------------------- */
 

@@ -8,9 +8,17 @@
  * would be to a reader that came a little later.
  */
 
-#include "engine/job/claim.h"
+#include "engine/job/claim_upstreams.h"
 
+#include "base/arena.h"
+#include "base/err.h"
 #include "base/id.h"
+#include "base/limits.h"
+#include "engine/job/claim.h"
+#include "engine/job/claim_state.h"
+#include "engine/tx/tx.h"
+#include "store/store.h"
+#include "weft/weft.h"
 
 #include <string.h>
 

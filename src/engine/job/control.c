@@ -8,9 +8,21 @@
  * them a replay locks the flows that its executions are members of (flow_replay.c).
  */
 
-#include "engine/flow/flow.h"
+#include "engine/job/control.h"
 
+#include "base/arena.h"
+#include "base/clock.h"
+#include "base/err.h"
 #include "base/id.h"
+#include "core/spec.h"
+#include "core/state.h"
+#include "engine/engine_state.h"
+#include "engine/flow/cascade_read.h"
+#include "engine/flow/flow_replay.h"
+#include "engine/flow/flow_settle.h"
+#include "engine/job/change.h"
+#include "engine/job/execution_read.h"
+#include "engine/tx/batch.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -18,10 +18,18 @@
  * is only going to be replayed: if the caller stopped between two calls, it would wait for ever.
  */
 
-#include "engine/ops.h"
+#include "engine/job/control_filter.h"
 
+#include "base/arena.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/id.h"
 #include "core/cursor.h"
-#include "engine/engine.h"
+#include "core/spec.h"
+#include "engine/engine_state.h"
+#include "engine/job/control.h"
+#include "engine/job/execution_read.h"
+#include "engine/job/list.h"
 
 #include <stdio.h>
 #include <stdlib.h>

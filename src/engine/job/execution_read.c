@@ -2,12 +2,20 @@
 
 /* Reads: describe, attempts, result and payload bytes. Nothing here locks. Lists are in list.c. */
 
-#include "engine/engine.h"
+#include "engine/job/execution_read.h"
 
+#include "base/arena.h"
+#include "base/err.h"
 #include "base/id.h"
+#include "base/limits.h"
 #include "core/capset.h"
 #include "core/cursor.h"
 #include "core/retry.h"
+#include "core/spec.h"
+#include "core/state.h"
+#include "engine/job/list.h"
+#include "engine/names/names.h"
+#include "engine/tx/tx.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -6,9 +6,13 @@
  * asked. It is a hint: a worker that misses one learns at its next renewal.
  */
 
-#include "engine/engine.h"
+#include "engine/job/lease_watch.h"
 
+#include "base/arena.h"
 #include "core/fence.h"
+#include "core/spec.h"
+#include "engine/admin/workers.h"
+#include "engine/engine_state.h"
 
 static enum weft_rc check_watch(const struct weft_watch *watch, struct weft_err *err)
 {

@@ -8,12 +8,21 @@
  * again, everything else is fenced with the reason (core/fence.h).
  */
 
-#include "engine/engine.h"
+#include "engine/job/leases.h"
 
+#include "base/arena.h"
+#include "base/clock.h"
+#include "base/err.h"
 #include "base/id.h"
 #include "base/str.h"
 #include "core/fence.h"
 #include "core/retry.h"
+#include "core/spec.h"
+#include "core/state.h"
+#include "engine/engine_state.h"
+#include "engine/job/change.h"
+#include "engine/job/joint.h"
+#include "engine/tx/batch.h"
 
 #include <assert.h>
 #include <string.h>

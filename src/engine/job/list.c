@@ -16,11 +16,17 @@
  * the cursors is never kept waiting for long, and seldom sees a page without items.
  */
 
-#include "engine/job/span.h"
+#include "engine/job/list.h"
 
+#include "base/arena.h"
 #include "base/clock.h"
+#include "base/err.h"
 #include "base/id.h"
 #include "core/cursor.h"
+#include "core/spec.h"
+#include "core/state.h"
+#include "engine/engine_state.h"
+#include "engine/job/execution_read.h"
 
 #include <inttypes.h>
 #include <string.h>

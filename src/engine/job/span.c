@@ -4,7 +4,10 @@
 
 #include "engine/job/span.h"
 
+#include "base/arena.h"
 #include "base/id.h"
+#include "engine/engine_state.h"
+#include "engine/job/list.h"
 
 #include <stdlib.h>
 #include <string.h>

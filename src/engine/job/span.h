@@ -7,7 +7,24 @@
  * finds them without looking at the rows of others. See sql/migrations/0010-lists.pg.sql.
  */
 
-#include "engine/engine.h"
+#include "base/base.h"
+
+#include <stdatomic.h>
+
+struct weft_arena;
+struct weft_engine;
+struct weft_tx;
+
+/*
+ * The moments of ids that may be in no span (span.h). The migration wrote them, so they never
+ * change while the engine is open: two threads that read them at the same time set the same. In
+ * SQLite all ids may be in none while there is one namespace, which is asked anew for each list
+ * until there are two. That a list walks all ids is right at any time, only slower.
+ */
+struct weft_unspanned {
+    atomic_bool known, all;
+    _Atomic(weft_usec) since_us, until_us; /* 0: there are none */
+};
 
 struct weft_span_row {
     struct weft_id id;
@@ -20,8 +37,10 @@ struct weft_span_row {
 /* Puts rows into spans: those of one namespace and one millisecond. The rows stay in their order.
  */
 void weft_spans_find(struct weft_span_row *row, size_t count, struct weft_arena *arena);
+
 /* What a statement that submits takes of a row. */
 struct weft_span_in weft_span_of(const struct weft_span_row *row);
+
 /*
  * Removes the spans of executions that this transaction has removed, where none is left. Two
  * transactions that remove the last executions of a span at the same time each see those of the
@@ -29,8 +48,10 @@ struct weft_span_in weft_span_of(const struct weft_span_row *row);
  */
 WEFT_MUST_CHECK enum weft_rc weft_spans_remove(struct weft_tx *tx, struct weft_span_row *row,
                                                size_t count, struct weft_err *err);
+
 /* The last id of the same millisecond: spans do not reach beyond it. */
 struct weft_id weft_span_end(const struct weft_id *id);
+
 /* Reads engine->unspanned: once, or for each list while there is one namespace in SQLite. */
 WEFT_MUST_CHECK enum weft_rc weft_unspanned_load(struct weft_engine *engine,
                                                  struct weft_arena *arena, struct weft_err *err);

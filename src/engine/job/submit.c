@@ -11,7 +11,12 @@
 
 #include "engine/job/submit.h"
 
+#include "base/arena.h"
+#include "base/clock.h"
+#include "base/err.h"
 #include "base/id.h"
+#include "engine/engine_state.h"
+#include "engine/job/joint.h"
 
 #include <assert.h>
 #include <stdlib.h>

@@ -4,7 +4,17 @@
 
 /* Submissions on their way into the store; shared by submit.c and the intake pass. */
 
-#include "engine/job/span.h"
+#include "base/base.h"
+#include "core/spec.h"
+#include "weft/weft.h"
+
+struct weft_arena;
+struct weft_engine;
+struct weft_part;
+struct weft_queue;
+struct weft_span_row;
+struct weft_submit_call;
+struct weft_tx;
 
 /* One valid item, with everything the statements need. */
 struct weft_submission {
@@ -25,6 +35,14 @@ struct weft_submissions {
     weft_usec now_us;
     uint64_t history; /* as in weft_tx */
 };
+WEFT_MUST_CHECK enum weft_rc weft_engine_submit(struct weft_engine *engine, const char *ns,
+                                                const struct weft_spec *spec, size_t count,
+                                                struct weft_submitted *ret_answer,
+                                                struct weft_err *err);
+void weft_submit_begin(struct weft_engine *engine, struct weft_submit_call *call,
+                       struct weft_arena *arena, struct weft_part *ret_part);
+void weft_submit_end(struct weft_engine *engine, struct weft_submit_call *call,
+                     struct weft_part *part, struct weft_arena *arena);
 
 /*
  * Resolves queues and policies and gives each item its place in the order. limited: an item whose
@@ -33,6 +51,7 @@ struct weft_submissions {
 WEFT_MUST_CHECK enum weft_rc weft_submission_place(struct weft_engine *engine, bool limited,
                                                    struct weft_submission *item, size_t count,
                                                    struct weft_err *err);
+
 /*
  * Runs a batch, in ever smaller pieces where it fails by the fault of one of its items, and sets
  * the answers. When the store fails, what is left answers with that failure, and so does the call.
@@ -40,16 +59,20 @@ WEFT_MUST_CHECK enum weft_rc weft_submission_place(struct weft_engine *engine, b
 WEFT_MUST_CHECK enum weft_rc weft_submission_run(struct weft_engine *engine,
                                                  const struct weft_submissions *batch,
                                                  struct weft_arena *arena, struct weft_err *err);
+
 /* Records executions that are over as they begin: item->answer says why. */
 WEFT_MUST_CHECK enum weft_rc weft_submission_end(struct weft_tx *tx,
                                                  struct weft_submission *const *item, size_t count,
                                                  weft_usec now_us, struct weft_err *err);
+
 /* The spans of items that one transaction writes, for weft_span_of(). */
 struct weft_span_row *weft_submission_spans(struct weft_submission *const *item, size_t count,
                                             struct weft_arena *arena);
+
 /* Deletes the inbox rows of items; keeps in item[] those that were there, and their number. */
 WEFT_MUST_CHECK enum weft_rc weft_inbox_take(struct weft_tx *tx, struct weft_submission **item,
                                              size_t *count, struct weft_err *err);
+
 /* Puts items into batches that fit a transaction: at most WEFT_BATCH_MAX items and BYTES. */
 struct weft_submissions *weft_submission_batches(struct weft_submission *item, size_t count,
                                                  struct weft_arena *arena, size_t *ret_count);

@@ -11,7 +11,13 @@
  * second: so a namespace that is full costs a count a second, however often it tries.
  */
 
-#include "engine/engine.h"
+#include "engine/names/census.h"
+
+#include "base/alloc.h"
+#include "base/arena.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "engine/engine_state.h"
 
 #include <assert.h>
 #include <stdlib.h>

@@ -10,9 +10,15 @@
  * removed: unused.h tells why no such id is written.
  */
 
-#include "engine/engine.h"
+#include "engine/names/names.h"
 
-#include "engine/names/unused.h"
+#include "base/alloc.h"
+#include "base/arena.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/json.h"
+#include "core/spec.h"
+#include "engine/engine_state.h"
 
 #include <assert.h>
 #include <stddef.h>

@@ -57,7 +57,21 @@
 
 #include "base/base.h"
 
-#define WEFT_UNUSED_TOLD_US    ((weft_usec)20 * 60 * WEFT_SECOND)
+#include <pthread.h>
+
+struct weft_unused_walk;
+
+/* The walk for interned rows that no row refers to: scan/unused_names.c. */
+struct weft_unused {
+    pthread_mutex_t lock;
+    weft_usec after_us; /* rows that are unused for so long are removed; 0: never */
+    int64_t walker;     /* the number of this engine among those that walk */
+    int32_t base;       /* where the ids begin that the next walk looks at; of the pass */
+    bool busy;          /* a pass is running, and has the walk */
+    struct weft_unused_walk *walk; /* owned; NULL: none is under way */
+};
+#define WEFT_UNUSED_TOLD_US ((weft_usec)20 * 60 * WEFT_SECOND)
+
 #define WEFT_UNUSED_RETIRED_US ((weft_usec)60 * 60 * WEFT_SECOND)
 
 #endif

@@ -24,7 +24,10 @@
  * later.
  */
 
-#include "engine/engine.h"
+#include "engine/ready/floor.h"
+
+#include "base/alloc.h"
+#include "base/clock.h"
 
 #include <stdlib.h>
 #include <string.h>

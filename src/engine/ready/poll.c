@@ -13,11 +13,16 @@
  * themselves.
  */
 
-#include "engine/job/claim.h"
-#include "engine/scan/flows.h"
+#include "engine/ready/poll.h"
 
+#include "base/arena.h"
+#include "base/clock.h"
 #include "core/pace.h"
-#include "core/stored.h"
+#include "engine/engine_state.h"
+#include "engine/job/claim_choose.h"
+#include "engine/scan/flows.h"
+#include "engine/scan/pass.h"
+#include "engine/tx/schema_version.h"
 
 #include <string.h>
 

@@ -29,9 +29,12 @@
  * it tells of, so work that such a look could not see has a newer tick.
  */
 
-#include "engine/engine.h"
+#include "engine/ready/ready.h"
 
+#include "base/alloc.h"
+#include "base/arena.h"
 #include "core/pace.h"
+#include "engine/engine_state.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -4,9 +4,10 @@
 
 #include "engine/ready/rings.h"
 
+#include "base/alloc.h"
 #include "base/arena.h"
 #include "base/limits.h"
-#include "engine/engine.h"
+#include "engine/names/names.h"
 
 #include <assert.h>
 #include <stdlib.h>

@@ -18,6 +18,7 @@
 #include "base/int_map.h"
 #include "base/map.h"
 #include "core/capset.h"
+#include "engine/names/names.h"
 
 struct weft_queue;
 
@@ -34,7 +35,7 @@ struct weft_ring_tenant {
 };
 
 struct weft_ring {
-    struct weft_int_map tenant;       /* by id */
+    struct weft_int_map tenant;     /* by id */
     struct weft_ring_tenant *first; /* the front; NULL: the ring is empty */
     size_t queues;
     char *key; /* owned: namespace, lane, kind */
@@ -71,7 +72,7 @@ struct weft_listed {
 };
 
 struct weft_rings {
-    struct weft_int_map listed;          /* by queue */
+    struct weft_int_map listed;        /* by queue */
     struct weft_map ring;              /* by key */
     struct weft_ring *oldest, *newest; /* rings of lanes, by the time of the last claim */
     size_t lanes;                      /* how many of these */

@@ -5,9 +5,16 @@
  * its backoff, or ends when no attempt is left. The worker is fenced from here on.
  */
 
+#include "engine/scan/attempt_timeout.h"
+
 #include "base/id.h"
 #include "core/retry.h"
+#include "core/state.h"
+#include "engine/job/change.h"
+#include "engine/names/names.h"
+#include "engine/scan/pass.h"
 #include "engine/scan/scan.h"
+#include "engine/tx/tx.h"
 
 void weft_scan_time_out(struct weft_scan *scan, struct weft_change *change)
 {

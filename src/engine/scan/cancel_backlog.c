@@ -5,7 +5,12 @@
  * flows whose submission was interrupted.
  */
 
+#include "base/clock.h"
+#include "engine/engine_state.h"
+#include "engine/flow/flow_cancel.h"
 #include "engine/scan/flows.h"
+#include "engine/scan/pass.h"
+#include "engine/scan/scan.h"
 
 /* The order of the table in pass.c. */
 enum { PROCESSED, CANCELLED, REMOVED, SKIPPED_LOCKED, COUNTERS };

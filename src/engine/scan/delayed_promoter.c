@@ -2,7 +2,11 @@
 
 /* Delayed executions whose time has come become ready. No decision is needed: one statement. */
 
+#include "base/arena.h"
+#include "engine/scan/pass.h"
 #include "engine/scan/scan.h"
+#include "engine/tx/tx.h"
+#include "store/store.h"
 
 enum weft_rc weft_scan_delayed_promoter(struct weft_scan *scan, struct weft_err *err)
 {

@@ -5,7 +5,13 @@
  * its cascade failed. A locked flow is left to the process that holds the lock.
  */
 
+#include "base/arena.h"
+#include "engine/flow/cascade.h"
 #include "engine/scan/flows.h"
+#include "engine/scan/pass.h"
+#include "engine/scan/scan.h"
+#include "store/store.h"
+#include "weft/admin.h"
 
 /* The order of the table in pass.c. */
 enum { SCANNED, RECONCILED, NOOP, ERRORS, COUNTERS };

@@ -6,7 +6,14 @@
  * cascade of these ends.
  */
 
+#include "base/arena.h"
+#include "engine/flow/cascade.h"
+#include "engine/flow/sibling.h"
 #include "engine/scan/flows.h"
+#include "engine/scan/pass.h"
+#include "engine/scan/scan.h"
+#include "store/store.h"
+#include "weft/admin.h"
 
 /* The order of the table in pass.c. */
 enum { DISPATCHED, ORPHANED, SKIPPED_LOCKED, ERRORS, COUNTERS };

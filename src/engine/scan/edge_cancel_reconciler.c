@@ -5,9 +5,13 @@
  * that ended without the cascade. A pass walks the groups from where the last pass ended.
  */
 
-#include "engine/scan/flows.h"
-
+#include "base/arena.h"
 #include "base/id.h"
+#include "engine/engine_state.h"
+#include "engine/flow/cascade_read.h"
+#include "engine/scan/flows.h"
+#include "engine/scan/pass.h"
+#include "engine/scan/scan.h"
 
 /* The order of the table in pass.c. */
 enum { STALE_REMOVED, COMPLETED_DRAIN, NO_OP, COUNTERS };

@@ -2,6 +2,9 @@
 
 /* Executions whose deadline passed end as expired, whatever they were doing. */
 
+#include "core/state.h"
+#include "engine/job/change.h"
+#include "engine/scan/pass.h"
 #include "engine/scan/scan.h"
 
 enum weft_rc weft_scan_execution_deadline(struct weft_scan *scan, struct weft_err *err)

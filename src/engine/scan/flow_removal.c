@@ -9,9 +9,13 @@
  * the next pass continues.
  */
 
+#include "base/arena.h"
+#include "base/clock.h"
+#include "engine/engine_state.h"
+#include "engine/flow/cascade_read.h"
+#include "engine/flow/flow_chunk.h"
 #include "engine/scan/flows.h"
-
-#include "engine/job/span.h"
+#include "engine/scan/pass.h"
 
 #include <time.h>
 

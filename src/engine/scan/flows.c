@@ -2,6 +2,11 @@
 
 #include "engine/scan/flows.h"
 
+#include "base/arena.h"
+#include "base/clock.h"
+#include "engine/engine_state.h"
+#include "engine/scan/pass.h"
+
 enum { LOOK = 10000 }; /* completions, or groups, of one look */
 
 enum weft_rc weft_flow_scan_begin(struct weft_engine *engine, const struct weft_pass_config *config,

@@ -4,8 +4,8 @@
 
 /* Shared by the scanners of flows. */
 
-#include "engine/flow/flow.h"
-#include "engine/scan/scan.h"
+#include "engine/scan/pass.h"
+#include "store/store.h"
 
 #define WEFT_FLOW_LEFT_US  WEFT_SECOND /* work older than this was left by its process */
 #define WEFT_FLOW_STAGE_US ((weft_usec)600 * WEFT_SECOND) /* to write a flow in parts */

@@ -18,12 +18,19 @@
  * none of this runs.
  */
 
-#include "engine/scan/scan.h"
+#include "engine/scan/intake.h"
 
+#include "base/arena.h"
+#include "base/clock.h"
+#include "base/err.h"
 #include "base/id.h"
 #include "base/json.h"
 #include "base/str.h"
+#include "core/spec.h"
+#include "core/state.h"
+#include "engine/engine_state.h"
 #include "engine/job/submit.h"
+#include "engine/scan/pass.h"
 
 #include <assert.h>
 #include <string.h>

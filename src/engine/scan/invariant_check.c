@@ -9,16 +9,18 @@
  * where this process's last pass stopped: random places are uniform in time, so executions
  * submitted in bulk within a second would hardly ever be sampled. The cost depends on the batch,
  * not on the size of the store. Keys, and rows beside executions (core/tables.def), of executions
- * that do not exist are useless and are removed, the only repair (the statements say why it is safe).
- * Everything else is only reported: a person must find out which row is right, and `weft doctor`
- * checks all rows.
+ * that do not exist are useless and are removed, the only repair (the statements say why it is
+ * safe). Everything else is only reported: a person must find out which row is right, and `weft
+ * doctor` checks all rows.
  */
 
-#include "engine/scan/scan.h"
-
+#include "base/arena.h"
 #include "base/buf.h"
 #include "base/id.h"
 #include "base/log.h"
+#include "engine/engine_state.h"
+#include "engine/scan/pass.h"
+#include "engine/scan/scan.h"
 
 #include <string.h>
 

@@ -7,8 +7,16 @@
  * are not counted. The same pass removes `draining` rows whose lease time has run out.
  */
 
+#include "base/arena.h"
 #include "core/retry.h"
+#include "core/state.h"
+#include "engine/job/change.h"
+#include "engine/names/names.h"
+#include "engine/scan/attempt_timeout.h"
+#include "engine/scan/pass.h"
 #include "engine/scan/scan.h"
+#include "engine/tx/tx.h"
+#include "store/store.h"
 
 static void lose(struct weft_scan *scan, struct weft_change *change)
 {

@@ -2,9 +2,15 @@
 
 /* The table of passes, and their shared code. */
 
-#include "engine/scan/scan.h"
+#include "engine/scan/pass.h"
 
+#include "base/arena.h"
+#include "base/err.h"
 #include "base/id.h"
+#include "core/state.h"
+#include "engine/engine_state.h"
+#include "engine/job/change.h"
+#include "engine/scan/scan.h"
 
 #include <assert.h>
 #include <string.h>

@@ -15,9 +15,12 @@
  * Members of flows are not removed here, but with their flow (flow_removal.c).
  */
 
+#include "base/arena.h"
+#include "base/clock.h"
+#include "engine/engine_state.h"
 #include "engine/scan/flows.h"
-
-#include "engine/job/span.h"
+#include "engine/scan/pass.h"
+#include "engine/scan/scan.h"
 
 #include <string.h>
 #include <time.h>

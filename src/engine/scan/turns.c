@@ -26,10 +26,14 @@
  * may follow any other. Replicas divide the rows by SKIP LOCKED in all cases.
  */
 
-#include "engine/scan/scan.h"
+#include "engine/scan/turns.h"
 
+#include "base/arena.h"
 #include "base/id.h"
 #include "core/share.h"
+#include "engine/engine_state.h"
+#include "engine/scan/pass.h"
+#include "engine/scan/scan.h"
 
 #include <assert.h>
 #include <stdlib.h>

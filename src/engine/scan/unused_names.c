@@ -23,11 +23,17 @@
  * once for each window.
  */
 
-#include "engine/scan/scan.h"
+#include "engine/scan/unused_names.h"
 
+#include "base/alloc.h"
+#include "base/arena.h"
+#include "base/clock.h"
 #include "base/id.h"
 #include "base/log.h"
-#include "engine/names/unused.h"
+#include "engine/admin/replicas.h"
+#include "engine/engine_state.h"
+#include "engine/scan/pass.h"
+#include "engine/scan/scan.h"
 #include "store/migrate.h"
 
 #include <stdlib.h>

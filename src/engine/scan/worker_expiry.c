@@ -14,7 +14,13 @@
  * that received the claim writes it again.
  */
 
+#include "base/arena.h"
+#include "base/limits.h"
+#include "engine/scan/pass.h"
 #include "engine/scan/scan.h"
+#include "engine/tx/tx.h"
+#include "store/store.h"
+#include "weft/admin.h"
 
 #define REPLICA_KEPT_US ((weft_usec)24 * 3600 * WEFT_SECOND)
 

@@ -2,9 +2,11 @@
 
 /* Splitting a call into transactions. */
 
-#include "engine/engine.h"
+#include "engine/tx/batch.h"
 
+#include "base/arena.h"
 #include "base/id.h"
+#include "base/limits.h"
 
 #include <assert.h>
 #include <stdlib.h>

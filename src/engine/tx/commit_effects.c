@@ -10,9 +10,14 @@
  * a limit it costs a comparison.
  */
 
-#include "engine/job/claim.h"
+#include "engine/tx/commit_effects.h"
 
+#include "base/arena.h"
+#include "base/clock.h"
 #include "base/id.h"
+#include "engine/engine_state.h"
+#include "engine/flow/cascade.h"
+#include "engine/job/claim_choose.h"
 
 #include <string.h>
 

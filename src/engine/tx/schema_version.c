@@ -12,9 +12,12 @@
  * A transaction that began before that look is carried out.
  */
 
-#include "engine/engine.h"
+#include "engine/tx/schema_version.h"
 
+#include "base/arena.h"
+#include "base/clock.h"
 #include "base/log.h"
+#include "engine/engine_state.h"
 #include "store/migrate.h"
 
 #define LOOK_US (10 * WEFT_SECOND)

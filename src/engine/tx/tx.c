@@ -16,10 +16,15 @@
  * what may be done twice: it waits at the rows for a first try that is still under way.
  */
 
-#include "engine/engine.h"
+#include "engine/tx/tx.h"
 
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/err.h"
 #include "base/id.h"
 #include "base/log.h"
+#include "engine/engine_state.h"
+#include "engine/tx/schema_version.h"
 
 #include <assert.h>
 #include <errno.h>

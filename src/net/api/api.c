@@ -4,14 +4,18 @@
 
 #include "net/api/api.h"
 
+#include "base/alloc.h"
+#include "base/buf.h"
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/json.h"
 #include "base/limits.h"
 #include "base/str.h"
 #include "core/cursor.h"
 #include "net/api/api_counts.h"
 #include "net/api/openapi.h"
 #include "net/group/claims.h"
+#include "weft/weft.h"
 #include "wire/wire.h"
 
 #include <pthread.h>

@@ -24,10 +24,6 @@ struct weft_figures *weft_api_figures(struct weft_api *api);
 /* The OpenAPI document, made when it is first asked for. */
 const struct weft_buf *weft_api_document(struct weft_api *api);
 
-enum {
-    WEFT_PAGE_DEFAULT = 50, /* items of a list where no limit is given */
-};
-
 /* limit and after of a list; after is NULL or not empty. */
 struct weft_paging {
     uint32_t limit;

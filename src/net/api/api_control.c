@@ -8,12 +8,18 @@
 
 #include "net/api/api_control.h"
 
+#include "base/arena.h"
+#include "base/buf.h"
 #include "base/err.h"
+#include "base/json.h"
 #include "base/limits.h"
 #include "core/state.h"
+#include "engine/job/control.h"
+#include "engine/job/control_filter.h"
 #include "net/api/api.h"
 #include "net/server.h"
 #include "net/wait/wait_ends.h"
+#include "weft/weft.h"
 #include "wire/wire.h"
 
 #include <string.h>

@@ -4,8 +4,9 @@
 
 /* Handlers that change executions: cancel, replay, priority, deadline, revoke. */
 
-#include "engine/ops.h"
+#include "engine/job/control.h"
 #include "net/route.h"
+#include "weft/weft.h"
 
 weft_route_fn weft_steer_read, weft_replay_run, weft_cancel_many_read, weft_replay_many_read,
     weft_steer_many_run;

@@ -9,15 +9,22 @@
 
 #include "net/api/api_counts.h"
 
+#include "base/alloc.h"
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/clock.h"
 #include "base/err.h"
+#include "base/json.h"
 #include "base/limits.h"
 #include "core/spec.h"
 #include "core/state.h"
-#include "engine/ops.h"
+#include "engine/admin/counts.h"
 #include "net/api/api.h"
 #include "net/group/group.h"
 #include "net/metrics.h"
+#include "net/request.h"
 #include "net/server.h"
+#include "weft/weft.h"
 #include "wire/wire.h"
 
 #include <inttypes.h>

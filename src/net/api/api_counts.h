@@ -5,6 +5,7 @@
 /* Executions by lane and state: handlers and the cache behind them. */
 
 #include "base/arena.h"
+#include "base/base.h"
 #include "base/buf.h"
 #include "net/route.h"
 

@@ -4,12 +4,15 @@
 
 #include "net/api/api_executions.h"
 
+#include "base/arena.h"
 #include "base/err.h"
 #include "core/state.h"
-#include "engine/ops.h"
+#include "engine/job/execution_read.h"
 #include "net/api/api.h"
+#include "net/request.h"
 #include "net/server.h"
 #include "net/wait/wait_ends.h"
+#include "weft/weft.h"
 #include "wire/wire.h"
 
 /* ---- The execution --------------------------------------------------------------------------- */

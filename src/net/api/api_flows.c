@@ -7,13 +7,21 @@
 
 #include "net/api/api_flows.h"
 
+#include "base/arena.h"
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/limits.h"
-#include "engine/ops.h"
+#include "engine/flow/flow_cancel.h"
+#include "engine/flow/flow_edges.h"
+#include "engine/flow/flow_grow.h"
+#include "engine/flow/flow_read.h"
+#include "engine/flow/flow_submit.h"
 #include "net/api/api.h"
 #include "net/group/flow_work.h"
+#include "net/request.h"
 #include "net/server.h"
 #include "net/wait/wait_ends.h"
+#include "weft/weft.h"
 #include "wire/wire.h"
 
 #include <stdlib.h>

@@ -4,14 +4,23 @@
 
 #include "net/api/api_health.h"
 
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/clock.h"
 #include "base/err.h"
-#include "engine/ops.h"
+#include "base/json.h"
+#include "engine/engine.h"
+#include "engine/tx/schema_version.h"
+#include "engine/tx/tx.h"
 #include "net/api/api.h"
 #include "net/api/api_counts.h"
 #include "net/metrics.h"
+#include "net/request.h"
 #include "net/server.h"
 #include "net/upkeep/presence.h"
 #include "net/upkeep/supervisor.h"
+#include "weft/admin.h"
+#include "weft/weft.h"
 #include "wire/wire.h"
 
 #include <dirent.h>

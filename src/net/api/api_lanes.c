@@ -4,12 +4,15 @@
 
 #include "net/api/api_lanes.h"
 
+#include "base/arena.h"
 #include "base/err.h"
 #include "core/spec.h"
-#include "engine/ops.h"
+#include "engine/admin/lanes.h"
 #include "net/api/api.h"
 #include "net/api/api_counts.h"
+#include "net/request.h"
 #include "net/server.h"
+#include "weft/admin.h"
 #include "wire/wire.h"
 
 #include <assert.h>

@@ -9,15 +9,22 @@
 
 #include "net/api/api_list.h"
 
+#include "base/arena.h"
+#include "base/buf.h"
 #include "base/err.h"
 #include "base/id.h"
+#include "base/json.h"
 #include "base/moment.h"
 #include "core/cursor.h"
 #include "core/spec.h"
-#include "engine/ops.h"
+#include "core/state.h"
+#include "engine/job/execution_read.h"
+#include "engine/job/list.h"
 #include "net/api/api.h"
 #include "net/lines.h"
+#include "net/request.h"
 #include "net/server.h"
+#include "weft/weft.h"
 #include "wire/wire.h"
 
 #include <string.h>

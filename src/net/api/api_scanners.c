@@ -9,12 +9,19 @@
 
 #include "net/api/api_scanners.h"
 
+#include "base/arena.h"
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/id.h"
-#include "engine/ops.h"
+#include "base/json.h"
+#include "engine/admin/replicas.h"
+#include "engine/engine.h"
+#include "engine/scan/pass.h"
 #include "net/api/api.h"
+#include "net/request.h"
 #include "net/server.h"
 #include "net/upkeep/supervisor.h"
+#include "weft/admin.h"
 #include "wire/wire.h"
 
 #include <string.h>

@@ -8,14 +8,17 @@
 
 #include "net/api/api_tokens.h"
 
+#include "base/arena.h"
 #include "base/err.h"
 #include "base/log.h"
 #include "base/str.h"
 #include "core/cursor.h"
-#include "engine/ops.h"
+#include "engine/admin/tokens.h"
 #include "net/api/api.h"
 #include "net/auth.h"
+#include "net/request.h"
 #include "net/server.h"
+#include "weft/admin.h"
 #include "wire/wire.h"
 
 #include <stdlib.h>

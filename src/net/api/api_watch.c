@@ -8,14 +8,17 @@
 
 #include "net/api/api_watch.h"
 
-#include "net/api/api.h"
-
+#include "base/arena.h"
+#include "base/clock.h"
 #include "base/err.h"
-#include "engine/ops.h"
+#include "base/json.h"
+#include "engine/job/lease_watch.h"
+#include "net/api/api.h"
 #include "net/http/loop.h"
 #include "net/request.h"
 #include "net/server.h"
 #include "net/wait/wait_ends.h"
+#include "weft/weft.h"
 #include "wire/wire.h"
 
 struct watch_state {

@@ -4,11 +4,14 @@
 
 #include "net/api/api_workers.h"
 
+#include "base/json.h"
 #include "core/spec.h"
-#include "engine/ops.h"
+#include "engine/admin/workers.h"
 #include "net/api/api.h"
+#include "net/request.h"
 #include "net/server.h"
 #include "net/upkeep/roster.h"
+#include "weft/admin.h"
 #include "wire/wire.h"
 
 #include <assert.h>

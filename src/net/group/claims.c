@@ -17,9 +17,21 @@
 
 #include "net/group/claims.h"
 
+#include "base/alloc.h"
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/clock.h"
 #include "base/err.h"
+#include "base/json.h"
 #include "base/limits.h"
 #include "base/log.h"
+#include "engine/admin/workers.h"
+#include "engine/engine.h"
+#include "engine/job/claim.h"
+#include "engine/job/claim_upstreams.h"
+#include "engine/job/joint.h"
+#include "engine/job/lease_watch.h"
+#include "engine/job/leases.h"
 #include "net/auth.h"
 #include "net/group/group.h"
 #include "net/http/answers.h"
@@ -29,6 +41,7 @@
 #include "net/server.h"
 #include "net/upkeep/roster.h"
 #include "net/wait/wait_claims.h"
+#include "weft/weft.h"
 #include "wire/wire.h"
 
 #include <stdlib.h>

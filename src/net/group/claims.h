@@ -4,8 +4,12 @@
 
 /* Claims: several requests share one call of the engine; a claim that finds no work may wait. */
 
-#include "engine/ops.h"
+#include "engine/job/joint.h"
+#include "net/http/answers.h"
+#include "net/request.h"
 #include "net/route.h"
+#include "net/server.h"
+#include "weft/weft.h"
 
 struct weft_answers_room;
 struct weft_request;

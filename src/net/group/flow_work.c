@@ -12,10 +12,12 @@
 
 #include "net/group/flow_work.h"
 
+#include "base/alloc.h"
 #include "base/arena.h"
 #include "base/id.h"
 #include "base/log.h"
-#include "engine/ops.h"
+#include "engine/flow/cascade.h"
+#include "engine/flow/flow_cancel.h"
 #include "net/group/group.h"
 #include "net/server.h"
 

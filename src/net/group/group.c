@@ -12,18 +12,26 @@
 
 #include "net/group/group.h"
 
+#include "base/alloc.h"
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/heap.h"
 #include "base/limits.h"
 #include "base/thread.h"
-#include "engine/ops.h"
+#include "engine/engine.h"
 #include "net/auth.h"
+#include "net/group/kinds.h"
 #include "net/group/plan.h"
+#include "net/http/answers.h"
 #include "net/http/body.h"
 #include "net/http/loop.h"
 #include "net/metrics.h"
+#include "net/request.h"
 #include "net/server.h"
 #include "net/wait/wait_ends.h"
+#include "wire/ops.h"
 
 #include <assert.h>
 #include <pthread.h>

@@ -6,9 +6,12 @@
  * (weft_engine_together()).
  */
 
+#include "base/arena.h"
 #include "base/err.h"
 #include "base/limits.h"
-#include "engine/ops.h"
+#include "engine/admin/access.h"
+#include "engine/job/joint.h"
+#include "engine/tx/batch.h"
 #include "net/api/api_control.h"
 #include "net/group/claims.h"
 #include "net/group/group.h"
@@ -17,6 +20,7 @@
 #include "net/metrics.h"
 #include "net/request.h"
 #include "net/server.h"
+#include "weft/weft.h"
 
 #include <string.h>
 

@@ -3,8 +3,11 @@
 #include "net/group/kinds.h"
 
 #include "engine/call.h"
+#include "engine/job/claim.h"
+#include "engine/job/control.h"
 #include "net/api/api_control.h"
 #include "net/route.h"
+#include "weft/weft.h"
 
 #include <assert.h>
 

@@ -4,6 +4,7 @@
 
 /* The kinds of requests that group.c folds together, from the rows FOLDED of wire/ops.def. */
 
+#include "base/base.h"
 #include "net/route.h"
 
 struct weft_engine;

@@ -128,7 +128,7 @@ bool weft_plan_has_room_to_walk(const struct weft_plan *plan, const struct weft_
            weft_fair_like(&plan->queue[class_of(request)].fair, request) < WEFT_WALKS_WAITING;
 }
 
-/* ---- Limits ----------------------------------------------------------------------------- */
+/* ---- Limits ---------------------------------------------------------------------------------- */
 
 static bool is_slow(size_t group)
 {

@@ -4,14 +4,18 @@
 
 #include "net/http/http_head.h"
 
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/id.h"
 #include "base/str.h"
-#include "engine/ops.h"
+#include "engine/engine.h"
 #include "net/auth.h"
+#include "net/http/body.h"
 #include "net/http/host.h"
 #include "net/http/link.h"
 #include "net/http/origin.h"
+#include "net/http/query.h"
+#include "net/route.h"
 #include "net/server.h"
 
 #include <stdio.h>

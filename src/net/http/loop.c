@@ -14,6 +14,9 @@
 
 #include "net/http/loop.h"
 
+#include "base/alloc.h"
+#include "base/arena.h"
+#include "base/buf.h"
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/log.h"

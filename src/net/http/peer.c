@@ -35,6 +35,7 @@
 
 #include "net/http/peer.h"
 
+#include "base/alloc.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/str.h"

@@ -13,6 +13,7 @@
 
 #include "net/http/tls.h"
 
+#include "base/alloc.h"
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/err.h"

@@ -23,11 +23,15 @@
 
 #include "net/upkeep/presence.h"
 
+#include "base/alloc.h"
 #include "base/arena.h"
 #include "base/buf.h"
+#include "base/clock.h"
 #include "base/id.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "engine/admin/replicas.h"
+#include "engine/engine.h"
 #include "net/http/loop.h"
 #include "net/server.h"
 #include "net/upkeep/supervisor.h"

@@ -4,7 +4,9 @@
 
 /* This replica among the others: its row in the store, and the grace after a gap in service. */
 
-#include "engine/ops.h"
+#include "engine/admin/replicas.h"
+#include "net/server.h"
+#include "weft/admin.h"
 
 struct weft_presence; /* opaque */
 struct weft_server;

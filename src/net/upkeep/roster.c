@@ -7,10 +7,12 @@
 
 #include "net/upkeep/roster.h"
 
+#include "base/alloc.h"
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/map.h"
-#include "engine/ops.h"
+#include "engine/admin/workers.h"
+#include "weft/weft.h"
 
 #include <pthread.h>
 #include <stdio.h>

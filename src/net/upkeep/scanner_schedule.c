@@ -4,6 +4,9 @@
 
 #include "base/arena.h"
 #include "base/log.h"
+#include "core/pace.h"
+#include "engine/ready/poll.h"
+#include "engine/scan/pass.h"
 
 #include <assert.h>
 #include <stdio.h>

@@ -14,8 +14,9 @@
  */
 
 #include "core/pace.h"
-#include "engine/ops.h"
+#include "engine/scan/pass.h"
 #include "net/server.h"
+#include "weft/admin.h"
 
 struct weft_now {
     weft_usec boot_us;

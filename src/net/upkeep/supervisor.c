@@ -14,10 +14,14 @@
 
 #include "net/upkeep/supervisor.h"
 
+#include "base/alloc.h"
 #include "base/arena.h"
+#include "base/clock.h"
 #include "base/id.h"
 #include "base/log.h"
 #include "base/thread.h"
+#include "engine/engine.h"
+#include "engine/scan/pass.h"
 #include "net/group/group.h"
 #include "net/metrics.h"
 #include "net/upkeep/presence.h"
@@ -39,7 +43,7 @@ struct weft_supervisor {
     struct weft_server *server;
     pthread_t thread;
     struct task task[WEFT_SCANNER_COUNT]; /* fixed: no scanner is under way twice */
-    weft_pass_fn *pass;
+    weft_run_pass_fn *pass;
     void *pass_context;
 
     pthread_mutex_t lock; /* over all below */
@@ -188,7 +192,7 @@ struct weft_supervisor *weft_supervisor_new(struct weft_server *server)
     return supervisor;
 }
 
-void weft_supervisor_use(struct weft_supervisor *supervisor, weft_pass_fn *pass, void *context)
+void weft_supervisor_use(struct weft_supervisor *supervisor, weft_run_pass_fn *pass, void *context)
 {
     supervisor->pass = pass;
     supervisor->pass_context = context;

@@ -4,8 +4,9 @@
 
 /* Runs the passes of the scanners on the engine threads, as scanner_schedule.h decides. */
 
-#include "engine/ops.h"
+#include "engine/scan/pass.h"
 #include "net/server.h"
+#include "weft/admin.h"
 
 struct weft_supervisor; /* opaque */
 
@@ -21,10 +22,10 @@ bool weft_supervisor_stop(struct weft_supervisor *supervisor, weft_usec until_us
 void weft_supervisor_free(struct weft_supervisor *supervisor); /* NULL is fine */
 
 /* Runs a pass; tests bring their own, before the start. */
-typedef enum weft_rc weft_pass_fn(void *context, enum weft_scanner scanner,
-                                  const struct weft_pass_config *config,
-                                  struct weft_pass_report *ret_report, struct weft_err *err);
-void weft_supervisor_use(struct weft_supervisor *supervisor, weft_pass_fn *pass, void *context);
+typedef enum weft_rc weft_run_pass_fn(void *context, enum weft_scanner scanner,
+                                      const struct weft_pass_config *config,
+                                      struct weft_pass_report *ret_report, struct weft_err *err);
+void weft_supervisor_use(struct weft_supervisor *supervisor, weft_run_pass_fn *pass, void *context);
 
 /* The slow poll found these due times. */
 void weft_supervisor_set_due(struct weft_supervisor *supervisor,

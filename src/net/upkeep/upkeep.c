@@ -17,11 +17,17 @@
 
 #include "net/upkeep/upkeep.h"
 
+#include "base/alloc.h"
 #include "base/arena.h"
+#include "base/clock.h"
 #include "base/heap.h"
 #include "base/log.h"
 #include "base/thread.h"
-#include "engine/ops.h"
+#include "engine/admin/tally.h"
+#include "engine/engine.h"
+#include "engine/job/execution_read.h"
+#include "engine/ready/poll.h"
+#include "engine/tx/tx.h"
 #include "net/api/api_counts.h"
 #include "net/auth.h"
 #include "net/group/group.h"

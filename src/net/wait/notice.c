@@ -12,9 +12,13 @@
 
 #include "net/wait/notice.h"
 
+#include "base/alloc.h"
 #include "base/arena.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/thread.h"
+#include "engine/engine.h"
+#include "engine/tx/commit_effects.h"
 #include "net/metrics.h"
 #include "net/server.h"
 #include "net/upkeep/supervisor.h"
@@ -187,8 +191,7 @@ static bool send_pending(struct weft_notices *notices)
     return true;
 }
 
-/* ---- Receiving ---------------------------------------------------------------------------------
- */
+/* ---- Receiving ------------------------------------------------------------------------------- */
 
 /* Wakes waiting claims and watches for what a notice tells of. */
 static void receive(struct weft_notices *notices, const char *text)

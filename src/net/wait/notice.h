@@ -4,7 +4,8 @@
 
 /* Notices between replicas: which queues have new work, which workers lost leases. */
 
-#include "engine/ops.h"
+#include "engine/tx/commit_effects.h"
+#include "net/server.h"
 
 struct weft_notices; /* opaque */
 struct weft_server;

@@ -2,6 +2,8 @@
 
 #include "net/wait/notice_text.h"
 
+#include "engine/tx/commit_effects.h"
+
 #include <stdlib.h>
 #include <string.h>
 

@@ -14,7 +14,7 @@
  * they tell of, the poll of an older one finds within a second.
  */
 
-#include "engine/ops.h"
+#include "engine/tx/commit_effects.h"
 
 enum { WEFT_NOTICE_QUEUES_MAX = 256, WEFT_NOTICE_WORKERS_MAX = 64 };
 

@@ -21,10 +21,13 @@
 #include "net/wait/wait_claims.h"
 
 #include "base/clock.h"
+#include "engine/job/claim_choose.h"
+#include "engine/tx/commit_effects.h"
 #include "net/group/claims.h"
 #include "net/request.h"
 #include "net/server.h"
 #include "net/wait/waiter.h"
+#include "weft/weft.h"
 
 #define SOON_US      (5 * WEFT_MS)
 #define ROOM_LAST_US (250 * WEFT_MS)

@@ -10,8 +10,10 @@
  * and the slow poll (upkeep.c) makes up for those that are lost.
  */
 
-#include "engine/ops.h"
+#include "engine/tx/commit_effects.h"
 #include "net/metrics.h"
+#include "net/request.h"
+#include "net/wait/waiter.h"
 
 struct weft_request;
 struct weft_waits;

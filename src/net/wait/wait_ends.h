@@ -7,8 +7,11 @@
  * worker's leases by others, the lock of a flow.
  */
 
-#include "engine/ops.h"
+#include "base/base.h"
 #include "net/metrics.h"
+#include "net/request.h"
+#include "net/server.h"
+#include "net/wait/waiter.h"
 
 struct weft_request;
 struct weft_server;

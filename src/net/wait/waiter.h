@@ -8,8 +8,9 @@
  * it.
  */
 
-#include "engine/ops.h"
+#include "engine/tx/commit_effects.h"
 #include "net/metrics.h"
+#include "net/request.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

@@ -4,10 +4,12 @@
 
 #include "net/wait/waits.h"
 
+#include "base/alloc.h"
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/str.h"
 #include "base/thread.h"
+#include "engine/tx/commit_effects.h"
 #include "net/auth.h"
 #include "net/group/claims.h"
 #include "net/group/group.h"

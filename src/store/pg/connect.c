@@ -6,11 +6,12 @@
  * password.
  */
 
-#include "store/pg/pg.h"
-
+#include "base/alloc.h"
 #include "base/arena.h"
 #include "base/clock.h"
+#include "base/err.h"
 #include "base/log.h"
+#include "store/pg/pg.h"
 
 #include <stdatomic.h>
 #include <stdio.h>

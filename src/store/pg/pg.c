@@ -19,7 +19,9 @@
 #include "store/pg/pg.h"
 
 #include "base/arena.h"
+#include "base/err.h"
 #include "store/cell.h"
+#include "store/store.h"
 
 #include <assert.h>
 #include <inttypes.h>

@@ -5,11 +5,13 @@
  * anything is written to it, and the settings of a connection.
  */
 
-#include "store/sqlite/sqlite.h"
-
+#include "base/alloc.h"
 #include "base/arena.h"
 #include "base/clock.h"
+#include "base/err.h"
 #include "base/id.h"
+#include "store/sqlite/sqlite.h"
+#include "store/store.h"
 
 #include <assert.h>
 #include <errno.h>

@@ -14,6 +14,8 @@
 #include "store/sqlite/sqlite.h"
 
 #include "base/arena.h"
+#include "base/err.h"
+#include "store/store.h"
 
 #include <assert.h>
 #include <string.h>

@@ -20,9 +20,13 @@
  * be done twice is done a second time, alone, and only what may not is answered outcome_unknown.
  */
 
-#include "engine/engine.h"
+#include "engine/job/joint.h"
 
+#include "base/arena.h"
 #include "base/err.h"
+#include "engine/job/leases.h"
+#include "engine/job/submit.h"
+#include "engine/tx/tx.h"
 
 enum { PARTS_MAX = 3 };
 

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef WEFT_ENGINE_ADMIN_DOCTOR_H
+#define WEFT_ENGINE_ADMIN_DOCTOR_H
+
+#include "base/base.h"
+
+struct weft_arena;
+struct weft_engine;
+
+/* What `weft doctor` looks at. */
+enum weft_finding_level { WEFT_FINDING_OK, WEFT_FINDING_WARN, WEFT_FINDING_BAD };
+
+struct weft_finding {
+    enum weft_finding_level level;
+    const char *what;   /* "old_transaction" */
+    const char *detail; /* in the arena; a sentence with the figures */
+    const char *advice; /* in the arena, or NULL: what to do */
+};
+
+struct weft_findings {
+    struct weft_finding *item; /* in the arena */
+    size_t count;
+};
+WEFT_MUST_CHECK enum weft_rc weft_engine_examine(struct weft_engine *engine,
+                                                 struct weft_arena *arena,
+                                                 struct weft_findings *ret_findings,
+                                                 struct weft_err *err);
+
+#endif

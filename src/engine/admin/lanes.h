@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef WEFT_ENGINE_ADMIN_LANES_H
+#define WEFT_ENGINE_ADMIN_LANES_H
+
+#include "base/base.h"
+#include "weft/weft.h"
+
+struct weft_arena;
+struct weft_engine;
+WEFT_MUST_CHECK enum weft_rc weft_engine_lane_put(struct weft_engine *engine, const char *ns,
+                                                  const struct weft_lane *lane,
+                                                  struct weft_err *err);
+
+/*
+ * The lanes in use: they have settings, executions that are not over, or executions that ended in
+ * the last hour (as counts has them).
+ */
+WEFT_MUST_CHECK enum weft_rc weft_engine_lanes(struct weft_engine *engine, const char *ns,
+                                               struct weft_arena *arena,
+                                               struct weft_lanes *ret_lanes, struct weft_err *err);
+
+/*
+ * The same where it is known which lanes are in use, by the counts of a moment ago: only settings
+ * are read. `used` are names in their order.
+ */
+WEFT_MUST_CHECK enum weft_rc weft_engine_lanes_of(struct weft_engine *engine, const char *ns,
+                                                  const char *const *used, size_t count,
+                                                  struct weft_arena *arena,
+                                                  struct weft_lanes *ret_lanes,
+                                                  struct weft_err *err);
+
+/* WEFT_NOT_FOUND: it is not in use. */
+WEFT_MUST_CHECK enum weft_rc weft_engine_lane(struct weft_engine *engine, const char *ns,
+                                              const char *name, struct weft_arena *arena,
+                                              struct weft_lane *ret_lane, struct weft_err *err);
+
+/* Removes its settings and tells what they were. WEFT_NOT_FOUND: it has none. */
+WEFT_MUST_CHECK enum weft_rc weft_engine_lane_remove(struct weft_engine *engine, const char *ns,
+                                                     const char *name, struct weft_arena *arena,
+                                                     struct weft_lane *ret_lane,
+                                                     struct weft_err *err);
+
+#endif

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef WEFT_ENGINE_ENGINE_STATE_H
+#define WEFT_ENGINE_ENGINE_STATE_H
+
+/*
+ * The parts of an engine. Private to src/engine: other layers see engine/engine.h.
+ *
+ * Locks: pool.lock, ord_lock, sample_lock, ready.lock, names.lock, census.lock, floors.lock,
+ * tally.lock, unused.lock. No query is made under any of them, and none is taken under another,
+ * except names.lock under ready.lock.
+ */
+
+#include "base/base.h"
+#include "engine/admin/tally.h"
+#include "engine/engine.h"
+#include "engine/job/span.h"
+#include "engine/names/census.h"
+#include "engine/names/names.h"
+#include "engine/names/unused.h"
+#include "engine/ready/floor.h"
+#include "engine/ready/ready.h"
+#include "engine/scan/intake.h"
+#include "engine/scan/turns.h"
+#include "engine/tx/commit_effects.h"
+#include "engine/tx/tx.h"
+#include "weft/admin.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+struct weft_clock;
+struct weft_driver;
+
+struct weft_engine {
+    const struct weft_driver *driver;
+    char *url;
+    struct weft_clock *clock;
+    struct weft_pool pool;
+    struct weft_names names;
+    struct weft_ready ready;
+    weft_usec poll_whole_us; /* boot time; from then on a poll looks at everything; see poll.c */
+    struct weft_floors floors;
+    struct weft_census census;
+    struct weft_tally tally;
+    struct weft_unused unused;
+    pthread_mutex_t ord_lock;
+    int64_t last_ord;
+    pthread_mutex_t sample_lock;
+    struct weft_id sampled;    /* how far invariant_check came; all 0: begin anywhere */
+    bool sample_goes_on;       /* the next pass goes on there */
+    struct weft_id reconciled; /* how far edge_cancel_reconciler came; sample_lock */
+    struct weft_scan_turns turns[WEFT_SCANNER_COUNT]; /* sample_lock */
+    struct weft_inbox_turns inbox_turns;              /* sample_lock */
+    weft_news_fn *on_news;                            /* NULL: no listener */
+    void *news_context;
+    weft_leases_fn *on_leases; /* NULL: no listener */
+    void *leases_context;
+    weft_flows_fn *on_flows; /* NULL: the cascade runs in the thread that committed */
+    void *flows_context;
+    weft_flows_fn *on_flows_ended; /* NULL: nobody listens */
+    void *flows_ended_context;
+    weft_side_work_fn *on_side_work; /* NULL: no listener */
+    void *side_work_context;
+    bool holds_briefly;         /* flows: see flow_hold.c */
+    atomic_bool statements_fit; /* a connection has prepared all of them */
+    atomic_int_fast64_t
+        schema_seen_us; /* boot time; the last look at the schema: schema_version.c */
+    atomic_int_fast64_t oldest_binary; /* 0: this one is not too old */
+    struct weft_unspanned unspanned;
+};
+
+#endif

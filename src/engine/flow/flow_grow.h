@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef WEFT_ENGINE_FLOW_FLOW_GROW_H
+#define WEFT_ENGINE_FLOW_FLOW_GROW_H
+
+#include "base/base.h"
+#include "weft/weft.h"
+
+struct weft_engine;
+
+/* Adds nodes to a flow that is open; `ns` is required. ret_answer->node, when not NULL, has room
+ * for the nodes. */
+WEFT_MUST_CHECK enum weft_rc weft_engine_flow_grow(struct weft_engine *engine,
+                                                   const struct weft_flow_growth *growth,
+                                                   struct weft_flow_submitted *ret_answer,
+                                                   struct weft_err *err);
+
+#endif

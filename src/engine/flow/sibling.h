@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef WEFT_ENGINE_FLOW_SIBLING_H
+#define WEFT_ENGINE_FLOW_SIBLING_H
+
+#include "base/base.h"
+
+struct weft_engine;
+
+struct weft_dispatched {
+    uint64_t dispatched; /* groups that are drained */
+    uint64_t cancelled;  /* executions */
+    uint64_t skipped_locked;
+};
+
+/*
+ * Cancels the siblings that the groups of flows ask for. Groups of a flow in which a replay is
+ * still propagating are left to its cascade. Adds to *ret_done.
+ */
+WEFT_MUST_CHECK enum weft_rc weft_siblings_cancel(struct weft_engine *engine,
+                                                  const struct weft_id *flow, size_t count,
+                                                  struct weft_dispatched *ret_done,
+                                                  struct weft_err *err);
+
+#endif

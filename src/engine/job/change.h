@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef WEFT_ENGINE_JOB_CHANGE_H
+#define WEFT_ENGINE_JOB_CHANGE_H
+
+#include "base/base.h"
+#include "core/state.h"
+#include "store/store.h"
+
+struct weft_arena;
+struct weft_commit_effects;
+struct weft_outcome_back_item;
+struct weft_tx;
+
+/* One row of `live`, what becomes of it, and the story that is stored with it. */
+struct weft_change {
+    struct weft_live before;
+    struct weft_step step;
+    bool apply;  /* false: leave the row alone */
+    bool drains; /* its lease does, if it is applied; set by weft_change_calls() */
+    const char *by;
+    const char *reason;
+    const char *error_class;
+    const char *error_message;
+};
+
+struct weft_changes {
+    struct weft_change *change; /* in the order of the rows */
+    size_t count;
+    struct weft_id *flow; /* flows of which a member ended; set by weft_change_write() */
+    size_t flows;
+};
+
+/* The same for calls that travel with others: makes them, and looks at what they gave. */
+enum { WEFT_CHANGE_CALLS = 4 };
+
+/* Locks the living rows of the ids, in their order, in tx. Ids that are not living are missing. */
+WEFT_MUST_CHECK enum weft_rc weft_change_lock(struct weft_tx *tx, const struct weft_id *id,
+                                              size_t count, struct weft_changes *ret_changes,
+                                              struct weft_err *err);
+
+/* The rows of any statement that has the columns of live_lock. */
+struct weft_changes weft_change_rows(const struct weft_rows *rows, struct weft_arena *arena);
+
+/* The change of an id, NULL when it is not living. */
+struct weft_change *weft_change_find(const struct weft_changes *changes, const struct weft_id *id);
+
+/* Loads the policies of the rows; then weft_find_rules() cannot miss. */
+WEFT_MUST_CHECK enum weft_rc
+weft_change_rules(struct weft_tx *tx, const struct weft_changes *changes, struct weft_err *err);
+
+/* Takes the step; false when the transition table refuses it. */
+bool weft_change_step(struct weft_change *change, const struct weft_event *event);
+
+/* Writes all that apply: rows that live on, outcomes, attempts; in one round trip. */
+WEFT_MUST_CHECK enum weft_rc weft_change_write(struct weft_tx *tx, struct weft_changes *changes,
+                                               struct weft_err *err);
+void weft_change_calls(struct weft_tx *tx, const struct weft_changes *changes,
+                       struct weft_call ret_call[WEFT_CHANGE_CALLS]);
+WEFT_MUST_CHECK enum weft_rc weft_change_wrote(struct weft_tx *tx, struct weft_changes *changes,
+                                               const struct weft_rows rows[WEFT_CHANGE_CALLS],
+                                               struct weft_err *err);
+
+/* Whether one of them ends: weft_change_wrote() may fail then, so it is not for weft_tx_last(). */
+bool weft_change_ends(const struct weft_changes *changes);
+
+/* A row of outcome_lock, as it would live on, and a row of outcome_back, which brings it back. */
+struct weft_live weft_outcome_read(const struct weft_rows *rows, size_t i);
+void weft_outcome_back(struct weft_outcome_back_item *item, const struct weft_live *after);
+
+/* What the changes are news of. */
+void weft_change_news(struct weft_commit_effects *news, const struct weft_changes *changes);
+
+#endif

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef WEFT_ENGINE_JOB_CLAIM_STATE_H
+#define WEFT_ENGINE_JOB_CLAIM_STATE_H
+
+#include "base/limits.h"
+#include "core/capset.h"
+#include "core/share.h"
+#include "engine/ready/floor.h"
+#include "engine/ready/ready.h"
+#include "weft/weft.h"
+
+struct weft_arena;
+struct weft_queue;
+
+/* A queue that a claim may take from. */
+struct weft_candidate {
+    const struct weft_queue *queue;
+    size_t share;  /* index of its tenant */
+    size_t lane;   /* index of its lane's limit, or WEFT_NO_LANE */
+    uint32_t take; /* planned for this round */
+    bool empty;    /* gave less than planned: nothing more to get */
+    bool fruitful; /* gave something in this call */
+    bool set;      /* its lane has settings */
+};
+#define WEFT_NO_LANE SIZE_MAX
+
+/* A lane with a limit, under lock in this transaction. */
+struct weft_limited {
+    int32_t lane;
+    uint32_t left; /* room for so many more leases */
+};
+
+struct weft_claim_tenant {
+    int32_t id;
+    uint32_t queues; /* how many candidates are its */
+};
+
+/* One claim of the call. */
+struct weft_claim_request {
+    const struct weft_claim *claim;
+    int32_t ns;
+    int32_t worker;
+    const char *capset; /* canonical capabilities */
+    struct weft_capset_offer *offer;
+    const char *const *offered; /* the same as tokens, when they are many; else NULL */
+    size_t offers;
+    uint32_t left; /* how many it may still get */
+    struct weft_candidate candidate[WEFT_CLAIM_QUEUES_MAX];
+    size_t candidates;
+    struct weft_claim_tenant tenant[WEFT_CLAIM_QUEUES_MAX];
+    struct weft_share share[WEFT_CLAIM_QUEUES_MAX];
+    size_t tenants;
+    bool unseen;   /* no queue that was looked at fits, and there are more */
+    size_t looked; /* at so many by choices that found none */
+};
+
+/* A want row of a round: which request and candidate it belongs to. */
+struct weft_want {
+    struct weft_claim_request *request;
+    struct weft_candidate *candidate;
+    uint32_t got;
+    size_t bytes;
+    struct weft_floor last; /* where the last that it got was */
+};
+
+/* The whole call. */
+struct weft_claiming {
+    struct weft_claim_request *request;
+    size_t count;
+    struct weft_limited *limit;
+    size_t limits;
+    struct weft_arena *out; /* for what is given back */
+    struct weft_claimed *item;
+    size_t items, items_max;
+    size_t members;         /* of flows, in item */
+    bool *apart;            /* for each item: it comes after too many to read along; see below */
+    size_t fan_in;          /* upstreams of the members that are not */
+    size_t bytes;           /* of what item carries: weft_live.size */
+    size_t share;           /* of what is left of WEFT_BATCH_BYTES, for each want of the round */
+    size_t largest;         /* of those so far; 0: none was seen */
+    bool above;             /* the round begins at floors: see floor.c */
+    bool no_floors;         /* one did and came up short: not again in this call */
+    uint64_t floor_tick;    /* before its statement, as these two */
+    weft_usec asked_us;     /* boot time */
+    weft_usec asked_at_us;  /* the store's clock */
+    struct weft_want *want; /* of the round; in the arena of the transaction */
+    size_t wants;
+    bool contended;
+    struct weft_walks walks; /* lanes whose queues may have to be looked for: see ready.c */
+    enum weft_ready_age age; /* of the oldest list that a claim of this call needs */
+    bool fresh;              /* the list was read anew for this call */
+    bool more_queues;        /* and a lane has queues that it does not show yet */
+    bool taken;              /* the first transaction was a joint one: see weft_claim_begin() */
+    uint64_t tick;           /* of the list, before the transaction */
+    bool more;               /* a request is short and one of its queues may have more */
+    int rounds_left; /* of a call whose first transaction was committed with its first round */
+};
+
+#endif

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef WEFT_ENGINE_JOB_CONTROL_H
+#define WEFT_ENGINE_JOB_CONTROL_H
+
+#include "base/base.h"
+#include "weft/weft.h"
+
+struct weft_arena;
+struct weft_engine;
+
+/* A call of weft_steer(), with the namespace of items that name none. */
+struct weft_steering {
+    enum weft_steer_kind kind;
+    const char *ns;
+    const struct weft_steer *item;
+    size_t count;
+    /* NULL, or room for each execution as the call left it, read before others can change it: of
+     * items whose answer has no err. In the arena; state NONE: its flow was deleted. */
+    struct weft_execution *seen;
+    struct weft_arena *arena;
+};
+WEFT_MUST_CHECK enum weft_rc weft_engine_steer(struct weft_engine *engine,
+                                               const struct weft_steering *steering,
+                                               struct weft_steered *ret_answer,
+                                               struct weft_err *err);
+
+#endif

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef WEFT_ENGINE_NAMES_NAMES_H
+#define WEFT_ENGINE_NAMES_NAMES_H
+
+#include "base/base.h"
+#include "base/map.h"
+#include "core/capset.h"
+#include "core/policy.h"
+#include "core/stored.h"
+#include "weft/weft.h"
+
+#include <pthread.h>
+
+struct weft_arena;
+struct weft_engine;
+struct weft_resolved;
+struct weft_tx;
+
+struct weft_name {
+    int32_t id, sort, ns;
+    const char *text;
+    bool retired; /* names.lock; its id is not written before it was looked up again: unused.h */
+};
+
+/* A queue with all its names at hand. Lives as long as the engine. */
+struct weft_queue {
+    int32_t id, ns, lane, capset, tenant;
+    int32_t family; /* the first queue met here that differs in the tenant alone: see may_serve() */
+    struct weft_capset_need need; /* of route_text */
+    const char *ns_name, *lane_name, *kind, *capset_text, *tenant_name;
+};
+
+struct weft_policy_entry {
+    int32_t id;
+    struct weft_rules rules;
+    struct weft_policy shown; /* the same as readers are told it */
+};
+
+/*
+ * Everything here was committed before it was cached, and is never freed. When the store changes
+ * its lineage, the caches begin anew: see weft_names_suspect(). What is retired in the store is not
+ * written from here: see unused.h.
+ */
+struct weft_names {
+    pthread_mutex_t lock;
+    struct weft_arena *arena;
+    struct weft_map by_text;   /* (sort, namespace, text) -> weft_name */
+    struct weft_map by_id;     /* id -> weft_name */
+    struct weft_map queue;     /* the five names -> weft_queue */
+    struct weft_map queue_id;  /* id -> weft_queue */
+    struct weft_map family;    /* all but the tenant -> the first weft_queue */
+    struct weft_map policy;    /* text -> weft_policy_entry */
+    struct weft_map policy_id; /* id -> weft_policy_entry */
+    struct weft_names *before; /* owned; the caches of the lineage before, or NULL */
+    weft_usec told_us;         /* boot time; what was retired until then is known here */
+};
+
+struct weft_name_want {
+    enum weft_name_sort sort;
+    int32_t ns; /* 0 for namespaces and routes */
+    const char *text;
+    int32_t id; /* the answer; 0: there is none */
+};
+
+/*
+ * Loads queues, policies and names by id; then the find functions cannot miss. Inside a transaction
+ * `tx` must be given: asking for a second connection while holding one could wait for ever.
+ */
+struct weft_id_list {
+    int32_t *id;
+    size_t count;
+    struct weft_tx *tx; /* NULL: none is open in this thread */
+};
+void weft_names_init(struct weft_names *names);
+void weft_names_done(struct weft_names *names);
+
+/* The store has another lineage: what is cached may not exist there. */
+void weft_names_suspect(struct weft_names *names);
+
+/* A look at what is retired in the store found this row. */
+void weft_names_retired(struct weft_names *names, enum weft_interned what, int32_t id);
+
+/* A look that began at `began_us` (boot time) has told of all. */
+void weft_names_told(struct weft_names *names, weft_usec began_us);
+
+/* Before ids are taken from the caches to be written: forgets the texts if no look was lately. */
+void weft_names_check_age(struct weft_names *names);
+WEFT_MUST_CHECK enum weft_rc weft_names_keep(struct weft_engine *engine, enum weft_interned what,
+                                             const struct weft_id_list *list, struct weft_err *err);
+
+/* Finds names, and adds what is missing when `add` (in a transaction of its own). */
+WEFT_MUST_CHECK enum weft_rc weft_intern_names(struct weft_engine *engine, bool add,
+                                               struct weft_name_want *want, size_t count,
+                                               struct weft_err *err);
+
+/*
+ * The queue of each resolved spec; items with skip[i] are left out. refused: NULL for no limit, or
+ * whether an item was refused because its namespace may not have a queue more; its queue is NULL.
+ */
+WEFT_MUST_CHECK enum weft_rc weft_intern_queues(struct weft_engine *engine,
+                                                const struct weft_resolved *spec, const bool *skip,
+                                                size_t count, const struct weft_queue **ret_queue,
+                                                bool *ret_refused, struct weft_err *err);
+WEFT_MUST_CHECK enum weft_rc weft_intern_policies(struct weft_engine *engine,
+                                                  const struct weft_resolved *spec,
+                                                  const bool *skip, size_t count,
+                                                  int32_t *ret_policy, struct weft_err *err);
+WEFT_MUST_CHECK enum weft_rc
+weft_load_queues(struct weft_engine *engine, const struct weft_id_list *list, struct weft_err *err);
+WEFT_MUST_CHECK enum weft_rc weft_load_policies(struct weft_engine *engine,
+                                                const struct weft_id_list *list,
+                                                struct weft_err *err);
+WEFT_MUST_CHECK enum weft_rc weft_load_names(struct weft_engine *engine,
+                                             const struct weft_id_list *list, struct weft_err *err);
+const struct weft_queue *weft_find_queue(struct weft_engine *engine, int32_t id);
+const struct weft_policy_entry *weft_find_policy(struct weft_engine *engine, int32_t id);
+const struct weft_rules *weft_find_rules(struct weft_engine *engine, int32_t id);
+const char *weft_find_name(struct weft_engine *engine, int32_t id); /* NULL for 0 */
+
+/* The id of a namespace; 0 when there is none of that name. */
+WEFT_MUST_CHECK enum weft_rc weft_find_namespace(struct weft_engine *engine, const char *ns,
+                                                 int32_t *ret_id, struct weft_err *err);
+
+#endif

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef WEFT_ENGINE_TX_COMMIT_EFFECTS_H
+#define WEFT_ENGINE_TX_COMMIT_EFFECTS_H
+
+#include "base/base.h"
+
+struct weft_arena;
+struct weft_engine;
+
+/* So many executions of a queue became claimable, or may be: a slot was freed, a lane was opened.
+ */
+struct weft_woken {
+    int32_t queue;
+    uint32_t count;
+};
+
+/*
+ * What a commit of this process changed for others. Told after the commit by the thread that made
+ * it, with no lock held; only hints, nothing is lost when they are.
+ */
+struct weft_news {
+    const struct weft_woken *woken;
+    size_t count;
+    weft_usec due_us; /* something new becomes due then; WEFT_NEVER: nothing */
+};
+typedef void weft_news_fn(void *context, const struct weft_news *news);
+
+/*
+ * Workers (by the number of weft_engine_worker_number()) that have to be told of leases which this
+ * process ended, told like news; NULL: no listener. Each number once.
+ */
+typedef void weft_leases_fn(void *context, const int32_t *worker, size_t count);
+
+/*
+ * Flows that have completions, told like news: the listener sees to it that weft_engine_cascade()
+ * runs soon, in a thread that nobody waits for. Without a listener the thread that committed runs
+ * it. A call that is lost is made up for by the dependency scanner.
+ */
+typedef void weft_flows_fn(void *context, const struct weft_id *flow, size_t count);
+
+/* What a transaction did to one queue. */
+struct weft_queue_news {
+    int32_t queue;
+    uint32_t ready;             /* executions that became ready */
+    uint32_t freed;             /* leases that ended */
+    uint32_t succeeded, failed; /* executions that ended so; failed or expired */
+    uint32_t fresh;             /* of `ready`: new executions, */
+    int32_t priority;           /* the highest priority of these, */
+    int64_t ord;                /* and the first in order */
+};
+
+/* What a transaction did: gathered when it has committed, then told once. */
+struct weft_commit_effects {
+    struct weft_arena *arena;
+    weft_usec now_us; /* of the transaction */
+    struct weft_queue_news *item;
+    size_t count, capacity;
+    weft_usec due_us;     /* the earliest new one */
+    struct weft_id *flow; /* flows that have completions, some perhaps twice */
+    size_t flows, flow_room;
+    int32_t *worker; /* workers that have to be told of leases, each once */
+    size_t workers, worker_room;
+};
+
+/* To be set before the first operation; NULL: nobody listens. */
+void weft_engine_on_news(struct weft_engine *engine, weft_news_fn *fn, void *context);
+void weft_engine_on_leases(struct weft_engine *engine, weft_leases_fn *fn, void *context);
+void weft_engine_on_flows(struct weft_engine *engine, weft_flows_fn *fn, void *context);
+
+/* Flows that ended by a commit of this process, told like news; NULL: nobody listens. */
+void weft_engine_on_flows_ended(struct weft_engine *engine, weft_flows_fn *fn, void *context);
+
+/*
+ * News from another replica: puts the queues on the list of claimable ones (loading the names of
+ * those not met before), without telling this process's own listener.
+ */
+WEFT_MUST_CHECK enum weft_rc weft_engine_heard(struct weft_engine *engine,
+                                               const struct weft_woken *woken, size_t count,
+                                               struct weft_err *err);
+struct weft_commit_effects weft_news_new(struct weft_arena *arena, weft_usec now_us);
+
+/* A new execution is ready. */
+void weft_news_fresh(struct weft_commit_effects *news, int32_t queue, int32_t priority,
+                     int64_t ord);
+
+/* Where the news of a queue is gathered; good until the next call. */
+struct weft_queue_news *weft_news_of(struct weft_commit_effects *news, int32_t queue);
+
+/* Something becomes due then; 0: nothing. */
+void weft_news_due(struct weft_commit_effects *news, weft_usec due_us);
+
+/* A flow has a completion. */
+void weft_news_flow(struct weft_commit_effects *news, const struct weft_id *flow);
+
+/* A lease of this worker is draining from now on. */
+void weft_news_worker(struct weft_commit_effects *news, int32_t worker);
+
+/* An execution of a queue is over. */
+void weft_news_ended(struct weft_commit_effects *news, int32_t queue, enum weft_state state);
+
+/* Puts queues with ready work on the list and tells the listener. No transaction is open. */
+void weft_news_tell(struct weft_engine *engine, const struct weft_commit_effects *news);
+
+/* The settings of a lane have changed: its queues may have something to give. */
+void weft_news_lane(struct weft_engine *engine, int32_t ns, const char *lane);
+
+#endif
