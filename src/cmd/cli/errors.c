@@ -138,6 +138,7 @@ enum weft_exit weft_cli_fail(const struct weft_err *err)
     return weft_exit_of(err->rc);
 }
 
+WEFT_PRINTF(2, 0)
 static void put_usage(const struct weft_cli *cli, const char *fmt, va_list args)
 {
     const char *name = cli && cli->command ? cli->command->name : NULL;

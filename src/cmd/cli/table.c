@@ -119,6 +119,7 @@ static void add_cell(struct weft_table *table, const char *text, const char *col
     cell->color = color;
 }
 
+WEFT_PRINTF(3, 0)
 static void add_formatted(struct weft_table *table, const char *color, const char *fmt,
                           va_list args)
 {
