@@ -12,6 +12,7 @@
 #include "base/err.h"
 
 #include <assert.h>
+#include <stddef.h>
 #include <string.h>
 #include <strings.h>
 
@@ -34,10 +35,12 @@ void *weft_call_in(const struct weft_call *call, enum weft_stmt like)
     return call->in;
 }
 
+/* Never NULL: a caller may take the address of a row before it looks whether there is one. */
 void *weft_rows_out(const struct weft_rows *rows, enum weft_stmt like)
 {
+    static max_align_t no_rows;
     assert(!rows->row || weft_stmts[rows->stmt].out_like == weft_stmts[like].out_like);
-    return rows->row;
+    return rows->row ? rows->row : &no_rows;
 }
 
 void *weft_rows_group(const struct weft_rows *rows, size_t row, const char *group)

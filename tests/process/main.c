@@ -251,7 +251,7 @@ static void test_kill_anywhere(void)
 {
     struct place place;
     struct work work = {.lane = "work", .batch = 3, .lease_ms = 1000, .expires = true};
-    size_t count, size = 300, told = 0;
+    size_t count, size = 1200, told = 0;
     place_init(&place, "anywhere");
     fill(&place, "work", size, 0);
     struct crew crew[DOOMED];

@@ -399,10 +399,18 @@ static enum weft_rc keep_time(struct weft_engine *engine, struct weft_conn *conn
 
 /* ---- Running --------------------------------------------------------------------------------- */
 
+/* After a failure the rows are empty, so that a caller may name them before it looks at rc. */
+static void empty_rows(struct weft_rows *rows, size_t count)
+{
+    for (size_t i = 0; i < count && rows; i++)
+        rows[i] = (struct weft_rows){0};
+}
+
 enum weft_rc weft_tx_run(struct weft_tx *tx, const struct weft_call *call, size_t count,
                          struct weft_rows *ret_rows, struct weft_err *err)
 {
     assert(!tx->ended);
+    empty_rows(ret_rows, count);
     return tx->conn->driver->run(tx->conn, call, count, tx->arena, ret_rows, err);
 }
 
@@ -410,6 +418,7 @@ enum weft_rc weft_tx_last(struct weft_tx *tx, const struct weft_call *call, size
                           struct weft_rows *ret_rows, struct weft_err *err)
 {
     assert(!tx->ended);
+    empty_rows(ret_rows, count);
     enum weft_rc rc = tx->conn->driver->last(tx->conn, call, count, tx->arena, ret_rows, err);
     tx->ended = !rc;
     return rc;
@@ -578,7 +587,7 @@ struct single_call {
 static enum weft_rc run_single(struct weft_tx *tx, void *context, struct weft_err *err)
 {
     struct single_call *single = context;
-    /* The writes that come here are rare: nothing is lost if the question is left to the few. */
+    /* Writes are rare here, so they may cost a second round trip. */
     return weft_tx_reads(single->mode) ? weft_tx_last(tx, single->call, 1, &single->rows, err)
                                        : weft_tx_run(tx, single->call, 1, &single->rows, err);
 }
