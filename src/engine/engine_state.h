@@ -57,7 +57,7 @@ struct weft_engine {
     void *leases_context;
     weft_flows_fn *on_flows; /* NULL: the cascade runs in the thread that committed */
     void *flows_context;
-    weft_flows_fn *on_flows_ended; /* NULL: nobody listens */
+    weft_flows_fn *on_flows_ended; /* NULL: no listener */
     void *flows_ended_context;
     weft_side_work_fn *on_side_work; /* NULL: no listener */
     void *side_work_context;

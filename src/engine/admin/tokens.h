@@ -27,7 +27,8 @@ struct weft_token_rows {
     size_t count;
 };
 
-/* On whose behalf tokens are managed. NULL in the calls below: whoever can open the store. */
+/* On whose behalf tokens are managed. NULL in the calls below: the process that opened the store.
+ */
 struct weft_token_caller {
     struct weft_rights rights; /* of the token that the request came with */
     int32_t token;             /* its id; 0: it came without one */

@@ -14,7 +14,7 @@ struct weft_cascaded {
 
 /*
  * Runs the cascade of flows, sibling cancels included, until they have no completions left, or
- * until somebody else, who has their lock, will see to it.
+ * until another holder of their lock will see to it.
  */
 WEFT_MUST_CHECK enum weft_rc weft_engine_cascade(struct weft_engine *engine,
                                                  const struct weft_id *flow, size_t count,

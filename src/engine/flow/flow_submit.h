@@ -10,7 +10,7 @@ struct weft_engine;
 /*
  * Submits flows whole. Each answer's `node`, when not NULL, has room for the nodes of its spec. A
  * flow of up to a few ten thousand rows is one transaction (small ones share it); a larger one is
- * written in parts and nobody sees it before it is whole.
+ * written in parts and no reader sees it before it is whole.
  */
 WEFT_MUST_CHECK enum weft_rc weft_engine_flow_submit(struct weft_engine *engine, const char *ns,
                                                      const struct weft_flow_spec *spec,

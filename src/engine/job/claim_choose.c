@@ -212,6 +212,7 @@ static void add_ring(struct choice *choice, struct weft_ring *ring)
 static void find_rings(struct choice *choice)
 {
     static const char *const default_lane[] = {"default"};
+    /* cppcheck-suppress ctuuninitvar; the members that are read here are set */
     const struct weft_claim_request *request = choice->request;
     const struct weft_claim *claim = request->claim;
     const struct weft_rings *rings = &choice->ready->rings;

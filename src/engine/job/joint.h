@@ -64,7 +64,8 @@ enum weft_part_fate {
 
 /*
  * An operation between its beginning and its end, of which one statement is left to be run: it can
- * share a transaction with others. Whoever began it ends it, and the end runs what was not done.
+ * share a transaction with others. The caller that began it ends it, and the end runs what was not
+ * done.
  */
 struct weft_part {
     void *context;

@@ -29,7 +29,7 @@ struct weft_turn {
 
 /* How far the look over the ready queues of all namespaces has come: see ready.c. */
 struct weft_ready_hop {
-    int32_t after;     /* the last queue seen; 0: the next look begins anew */
+    int32_t after;     /* the last queue seen; 0: the next look starts over */
     uint64_t began;    /* the tick when the look over all of them began */
     bool many;         /* the last one that began anew did not see them all at once */
     weft_usec at_us;   /* boot time; the last one; 0: none */

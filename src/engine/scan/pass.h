@@ -27,7 +27,7 @@ struct weft_pass_config {
     uint32_t batch;                          /* 0: the scanner's own */
     const char *ns;                          /* only work of this namespace; NULL: of all */
     uint8_t partition_first, partition_last; /* only ids of these partitions; 0 and 0: all */
-    /* Leases that ran out before this moment were lost while nobody could renew: not counted. */
+    /* Leases that ran out before this moment were lost while no server ran: not counted. */
     weft_usec forgive_us;
     weft_usec most_us; /* retention: says that there is more after so long; 0: after its own time */
 };

@@ -33,8 +33,8 @@ typedef void weft_leases_fn(void *context, const int32_t *worker, size_t count);
 
 /*
  * Flows that have completions, told like news: the listener sees to it that weft_engine_cascade()
- * runs soon, in a thread that nobody waits for. Without a listener the thread that committed runs
- * it. A call that is lost is made up for by the dependency scanner.
+ * runs soon, in a thread that no request waits for. Without a listener the thread that committed
+ * runs it. A call that is lost is made up for by the dependency scanner.
  */
 typedef void weft_flows_fn(void *context, const struct weft_id *flow, size_t count);
 
@@ -62,12 +62,12 @@ struct weft_commit_effects {
     size_t workers, worker_room;
 };
 
-/* To be set before the first operation; NULL: nobody listens. */
+/* To be set before the first operation; NULL: no listener. */
 void weft_engine_on_news(struct weft_engine *engine, weft_news_fn *fn, void *context);
 void weft_engine_on_leases(struct weft_engine *engine, weft_leases_fn *fn, void *context);
 void weft_engine_on_flows(struct weft_engine *engine, weft_flows_fn *fn, void *context);
 
-/* Flows that ended by a commit of this process, told like news; NULL: nobody listens. */
+/* Flows that ended by a commit of this process, told like news; NULL: no listener. */
 void weft_engine_on_flows_ended(struct weft_engine *engine, weft_flows_fn *fn, void *context);
 
 /*

@@ -61,10 +61,10 @@ struct weft_tx {
 typedef enum weft_rc weft_tx_body(struct weft_tx *tx, void *context, struct weft_err *err);
 
 /*
- * Closes connections that nobody needs: those that grew by carrying much and have not done so since
- * `large_us`, because closing is the only way to free their memory, and those that a burst opened
- * and nobody has used since `unused_us`. Both are moments of boot time. The next call that needs
- * one opens it.
+ * Closes connections that are not needed: those that grew by carrying much and have not done so
+ * since `large_us`, because closing is the only way to free their memory, and those that a burst
+ * opened and that were not used since `unused_us`. Both are moments of boot time. The next call
+ * that needs one opens it.
  */
 void weft_engine_slim(struct weft_engine *engine, weft_usec large_us, weft_usec unused_us);
 
