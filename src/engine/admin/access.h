@@ -2,6 +2,8 @@
 #ifndef WEFT_ENGINE_ADMIN_ACCESS_H
 #define WEFT_ENGINE_ADMIN_ACCESS_H
 
+/* The namespace of executions, for tokens that are bound to one. */
+
 #include "base/base.h"
 
 struct weft_engine;

@@ -2,6 +2,8 @@
 #ifndef WEFT_ENGINE_ADMIN_CHECK_H
 #define WEFT_ENGINE_ADMIN_CHECK_H
 
+/* The invariants of the whole store, for tests and `weft doctor`. */
+
 #include "base/base.h"
 
 struct weft_engine;

@@ -2,6 +2,8 @@
 #ifndef WEFT_ENGINE_ADMIN_COUNTS_H
 #define WEFT_ENGINE_ADMIN_COUNTS_H
 
+/* How many executions of each lane are in each state. */
+
 #include "base/base.h"
 #include "weft/weft.h"
 

@@ -2,6 +2,8 @@
 #ifndef WEFT_ENGINE_ADMIN_DOCTOR_H
 #define WEFT_ENGINE_ADMIN_DOCTOR_H
 
+/* What `weft doctor` finds in a store. */
+
 #include "base/base.h"
 
 struct weft_arena;

@@ -2,6 +2,8 @@
 #ifndef WEFT_ENGINE_ADMIN_DOCTOR_REPLICAS_H
 #define WEFT_ENGINE_ADMIN_DOCTOR_REPLICAS_H
 
+/* The part of the doctor that looks at replicas and their scanners. */
+
 #include "base/base.h"
 
 struct weft_arena;

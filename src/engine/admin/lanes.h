@@ -2,6 +2,8 @@
 #ifndef WEFT_ENGINE_ADMIN_LANES_H
 #define WEFT_ENGINE_ADMIN_LANES_H
 
+/* Settings of lanes, and which lanes are in use. */
+
 #include "base/base.h"
 #include "weft/weft.h"
 

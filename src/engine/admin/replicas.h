@@ -2,6 +2,8 @@
 #ifndef WEFT_ENGINE_ADMIN_REPLICAS_H
 #define WEFT_ENGINE_ADMIN_REPLICAS_H
 
+/* The rows of replicas: a heartbeat each, and what the living ones run. */
+
 #include "base/base.h"
 #include "weft/weft.h"
 

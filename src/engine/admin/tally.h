@@ -2,6 +2,8 @@
 #ifndef WEFT_ENGINE_ADMIN_TALLY_H
 #define WEFT_ENGINE_ADMIN_TALLY_H
 
+/* Ends counted per minute in memory, for succeeded_1h and failed_1h. */
+
 #include "base/base.h"
 
 #include <pthread.h>

@@ -2,6 +2,8 @@
 #ifndef WEFT_ENGINE_ADMIN_TOKENS_H
 #define WEFT_ENGINE_ADMIN_TOKENS_H
 
+/* Bearer tokens: create, rotate, revoke, list, last use. */
+
 #include "base/base.h"
 #include "core/token.h"
 #include "weft/weft.h"

@@ -2,6 +2,8 @@
 #ifndef WEFT_ENGINE_ADMIN_WORKERS_H
 #define WEFT_ENGINE_ADMIN_WORKERS_H
 
+/* Workers that replicas heard of, their numbers, and their goodbye. */
+
 #include "base/base.h"
 
 struct weft_arena;

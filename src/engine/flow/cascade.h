@@ -2,6 +2,8 @@
 #ifndef WEFT_ENGINE_FLOW_CASCADE_H
 #define WEFT_ENGINE_FLOW_CASCADE_H
 
+/* The cascade: hops until flows have no completion left. */
+
 #include "base/base.h"
 #include "engine/flow/sibling.h"
 

@@ -2,6 +2,8 @@
 #ifndef WEFT_ENGINE_FLOW_FLOW_CANCEL_H
 #define WEFT_ENGINE_FLOW_FLOW_CANCEL_H
 
+/* Cancelling a flow and, a chunk at a time, its members. */
+
 #include "base/base.h"
 #include "weft/weft.h"
 

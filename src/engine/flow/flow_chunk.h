@@ -2,6 +2,8 @@
 #ifndef WEFT_ENGINE_FLOW_FLOW_CHUNK_H
 #define WEFT_ENGINE_FLOW_FLOW_CHUNK_H
 
+/* How many rows one transaction of a flow touches. */
+
 #include "engine/tx/tx.h"
 
 struct weft_tx;

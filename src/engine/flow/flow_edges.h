@@ -2,6 +2,8 @@
 #ifndef WEFT_ENGINE_FLOW_FLOW_EDGES_H
 #define WEFT_ENGINE_FLOW_FLOW_EDGES_H
 
+/* Adding edges between nodes of a flow. */
+
 #include "base/base.h"
 
 struct weft_engine;

@@ -2,6 +2,8 @@
 #ifndef WEFT_ENGINE_FLOW_FLOW_GROW_H
 #define WEFT_ENGINE_FLOW_FLOW_GROW_H
 
+/* Adding nodes to a flow. */
+
 #include "base/base.h"
 #include "weft/weft.h"
 

@@ -2,6 +2,8 @@
 #ifndef WEFT_ENGINE_FLOW_FLOW_HOLD_H
 #define WEFT_ENGINE_FLOW_FLOW_HOLD_H
 
+/* Locking flows, and what is due in a locked one. */
+
 #include "base/base.h"
 #include "store/store.h"
 #include "weft/weft.h"

@@ -2,6 +2,8 @@
 #ifndef WEFT_ENGINE_FLOW_FLOW_READ_H
 #define WEFT_ENGINE_FLOW_FLOW_READ_H
 
+/* Reading one flow with a page of its nodes, and lists of flows. */
+
 #include "base/base.h"
 #include "weft/weft.h"
 

@@ -2,6 +2,8 @@
 #ifndef WEFT_ENGINE_FLOW_FLOW_REPLAY_H
 #define WEFT_ENGINE_FLOW_FLOW_REPLAY_H
 
+/* Replaying members of flows: which may live again, and which wait. */
+
 #include "base/base.h"
 #include "core/join.h"
 

@@ -2,6 +2,8 @@
 #ifndef WEFT_ENGINE_FLOW_FLOW_SETTLE_H
 #define WEFT_ENGINE_FLOW_FLOW_SETTLE_H
 
+/* Running the hops that are due before a call judges a flow. */
+
 #include "base/base.h"
 
 struct weft_engine;

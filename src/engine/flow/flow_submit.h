@@ -2,6 +2,8 @@
 #ifndef WEFT_ENGINE_FLOW_FLOW_SUBMIT_H
 #define WEFT_ENGINE_FLOW_FLOW_SUBMIT_H
 
+/* Submitting whole flows. */
+
 #include "base/base.h"
 #include "weft/weft.h"
 

@@ -2,6 +2,8 @@
 #ifndef WEFT_ENGINE_FLOW_SIBLING_H
 #define WEFT_ENGINE_FLOW_SIBLING_H
 
+/* Cancelling the upstreams that a fired join no longer needs. */
+
 #include "base/base.h"
 
 struct weft_engine;

@@ -2,6 +2,8 @@
 #ifndef WEFT_ENGINE_JOB_CHANGE_H
 #define WEFT_ENGINE_JOB_CHANGE_H
 
+/* Rows of `live`: lock them, decide in C, write them. */
+
 #include "base/base.h"
 #include "core/state.h"
 #include "store/store.h"

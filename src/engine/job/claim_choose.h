@@ -2,6 +2,8 @@
 #ifndef WEFT_ENGINE_JOB_CLAIM_CHOOSE_H
 #define WEFT_ENGINE_JOB_CLAIM_CHOOSE_H
 
+/* Which queues a claim looks at. */
+
 #include "base/base.h"
 
 struct weft_claim;

@@ -2,6 +2,8 @@
 #ifndef WEFT_ENGINE_JOB_CLAIM_PLAN_H
 #define WEFT_ENGINE_JOB_CLAIM_PLAN_H
 
+/* How many rows a claim takes from each queue, under the limits of lanes. */
+
 #include "base/base.h"
 
 struct weft_candidate;

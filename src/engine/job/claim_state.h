@@ -2,6 +2,8 @@
 #ifndef WEFT_ENGINE_JOB_CLAIM_STATE_H
 #define WEFT_ENGINE_JOB_CLAIM_STATE_H
 
+/* A call to claim under way, shared by the files of claiming. */
+
 #include "base/limits.h"
 #include "core/capset.h"
 #include "core/share.h"

@@ -2,6 +2,8 @@
 #ifndef WEFT_ENGINE_JOB_CLAIM_UPSTREAMS_H
 #define WEFT_ENGINE_JOB_CLAIM_UPSTREAMS_H
 
+/* The results of upstreams that a claimed member of a flow is given. */
+
 #include "base/base.h"
 
 struct weft_arena;

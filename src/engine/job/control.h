@@ -2,6 +2,8 @@
 #ifndef WEFT_ENGINE_JOB_CONTROL_H
 #define WEFT_ENGINE_JOB_CONTROL_H
 
+/* Cancel, replay, priority, deadline and revoke, by id. */
+
 #include "base/base.h"
 #include "weft/weft.h"
 

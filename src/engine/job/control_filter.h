@@ -2,6 +2,8 @@
 #ifndef WEFT_ENGINE_JOB_CONTROL_FILTER_H
 #define WEFT_ENGINE_JOB_CONTROL_FILTER_H
 
+/* Cancel and replay of all executions that a filter matches. */
+
 #include "base/base.h"
 #include "weft/weft.h"
 

@@ -2,6 +2,8 @@
 #ifndef WEFT_ENGINE_JOB_EXECUTION_READ_H
 #define WEFT_ENGINE_JOB_EXECUTION_READ_H
 
+/* Reading executions by id: description, attempts, payload, result. */
+
 #include "base/base.h"
 #include "store/store.h"
 #include "weft/weft.h"

@@ -2,6 +2,8 @@
 #ifndef WEFT_ENGINE_JOB_JOINT_H
 #define WEFT_ENGINE_JOB_JOINT_H
 
+/* Operations that share one transaction. */
+
 #include "base/base.h"
 #include "engine/job/claim.h"
 #include "store/store.h"
@@ -12,9 +14,9 @@ struct weft_engine;
 struct weft_tx;
 
 /*
- * Several of the calls above at once: in one transaction where each is a single statement, in one
- * each where that cannot be or has failed. Every call is answered as if it had been made alone;
- * rc and err are what it would have returned.
+ * A completion, a claim and a submission at once: in one transaction where each is a single
+ * statement, in one each where that cannot be or has failed. Every call is answered as if it had
+ * been made alone; rc and err are what it would have returned.
  */
 struct weft_complete_call {
     const struct weft_complete *item;

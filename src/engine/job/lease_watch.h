@@ -2,6 +2,8 @@
 #ifndef WEFT_ENGINE_JOB_LEASE_WATCH_H
 #define WEFT_ENGINE_JOB_LEASE_WATCH_H
 
+/* Leases that another party ended, for the worker that held them. */
+
 #include "base/base.h"
 #include "weft/weft.h"
 

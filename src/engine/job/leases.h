@@ -2,6 +2,8 @@
 #ifndef WEFT_ENGINE_JOB_LEASES_H
 #define WEFT_ENGINE_JOB_LEASES_H
 
+/* What the holder of a lease may do: renew, complete, fail, put back. */
+
 #include "base/base.h"
 #include "weft/weft.h"
 

@@ -2,6 +2,8 @@
 #ifndef WEFT_ENGINE_JOB_LIST_H
 #define WEFT_ENGINE_JOB_LIST_H
 
+/* Lists of executions, newest first. */
+
 #include "base/base.h"
 #include "weft/weft.h"
 

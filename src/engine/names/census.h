@@ -2,6 +2,8 @@
 #ifndef WEFT_ENGINE_NAMES_CENSUS_H
 #define WEFT_ENGINE_NAMES_CENSUS_H
 
+/* How many queues and worker names a namespace has, and may have. */
+
 #include "base/base.h"
 #include "base/int_map.h"
 

@@ -2,6 +2,8 @@
 #ifndef WEFT_ENGINE_NAMES_NAMES_H
 #define WEFT_ENGINE_NAMES_NAMES_H
 
+/* Names, queues and policies as integers, cached. */
+
 #include "base/base.h"
 #include "base/map.h"
 #include "core/capset.h"

@@ -2,6 +2,8 @@
 #ifndef WEFT_ENGINE_READY_FLOOR_H
 #define WEFT_ENGINE_READY_FLOOR_H
 
+/* Where the ready rows of a queue begin, for open snapshots. */
+
 #include "base/int_map.h"
 
 #include <pthread.h>

@@ -2,6 +2,8 @@
 #ifndef WEFT_ENGINE_READY_POLL_H
 #define WEFT_ENGINE_READY_POLL_H
 
+/* The poll: all that a replica must know of what others did. */
+
 #include "base/base.h"
 #include "weft/admin.h"
 

@@ -2,6 +2,8 @@
 #ifndef WEFT_ENGINE_READY_READY_H
 #define WEFT_ENGINE_READY_READY_H
 
+/* The list of queues that may have ready work: a hint, never the truth. */
+
 #include "base/base.h"
 #include "base/int_map.h"
 #include "engine/ready/rings.h"

@@ -2,6 +2,8 @@
 #ifndef WEFT_ENGINE_SCAN_ATTEMPT_TIMEOUT_H
 #define WEFT_ENGINE_SCAN_ATTEMPT_TIMEOUT_H
 
+/* The pass over attempts that took too long. */
+
 #include "base/base.h"
 
 struct weft_change;

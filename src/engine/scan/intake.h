@@ -2,6 +2,8 @@
 #ifndef WEFT_ENGINE_SCAN_INTAKE_H
 #define WEFT_ENGINE_SCAN_INTAKE_H
 
+/* The intake of executions that applications submitted by SQL. */
+
 #include "base/base.h"
 #include "base/limits.h"
 

@@ -2,6 +2,8 @@
 #ifndef WEFT_ENGINE_SCAN_PASS_H
 #define WEFT_ENGINE_SCAN_PASS_H
 
+/* One pass of a scanner, and the table of scanners. */
+
 #include "base/base.h"
 #include "store/store.h"
 #include "weft/admin.h"

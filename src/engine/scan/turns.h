@@ -2,6 +2,8 @@
 #ifndef WEFT_ENGINE_SCAN_TURNS_H
 #define WEFT_ENGINE_SCAN_TURNS_H
 
+/* Turns between namespaces in passes over due rows. */
+
 #include "base/base.h"
 #include "store/store.h"
 #include "weft/admin.h"

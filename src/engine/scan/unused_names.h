@@ -2,6 +2,8 @@
 #ifndef WEFT_ENGINE_SCAN_UNUSED_NAMES_H
 #define WEFT_ENGINE_SCAN_UNUSED_NAMES_H
 
+/* The removal of names and queues that are unused for long. */
+
 #include "base/base.h"
 
 struct weft_unused;

@@ -2,6 +2,8 @@
 #ifndef WEFT_ENGINE_TX_BATCH_H
 #define WEFT_ENGINE_TX_BATCH_H
 
+/* Splitting the items of a call into transactions. */
+
 #include "base/base.h"
 
 struct weft_arena;

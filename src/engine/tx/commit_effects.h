@@ -2,6 +2,8 @@
 #ifndef WEFT_ENGINE_TX_COMMIT_EFFECTS_H
 #define WEFT_ENGINE_TX_COMMIT_EFFECTS_H
 
+/* What a commit changed for others, passed on once after it. */
+
 #include "base/base.h"
 
 struct weft_arena;

@@ -2,6 +2,8 @@
 #ifndef WEFT_ENGINE_TX_SCHEMA_VERSION_H
 #define WEFT_ENGINE_TX_SCHEMA_VERSION_H
 
+/* Whether this binary is too old for the schema of the store. */
+
 #include "base/base.h"
 
 struct weft_conn;

@@ -2,6 +2,8 @@
 #ifndef WEFT_ENGINE_TX_TX_H
 #define WEFT_ENGINE_TX_TX_H
 
+/* Transactions: connections, retries, and what became of a lost COMMIT. */
+
 #include "base/base.h"
 #include "store/store.h"
 
@@ -121,7 +123,7 @@ uint64_t weft_engine_history(struct weft_engine *engine);
 void weft_pool_init(struct weft_engine *engine, uint32_t connections, bool in_turn);
 void weft_pool_done(struct weft_engine *engine);
 
-/* How often somebody had to wait for a connection so far. */
+/* How often a thread had to wait for a connection so far. */
 uint64_t weft_pool_waits(struct weft_engine *engine);
 
 #endif
