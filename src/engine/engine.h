@@ -27,7 +27,7 @@ struct weft_engine_config {
     uint32_t namespace_queues;        /* queues of one namespace, at most; 0: no limit */
     uint32_t namespace_workers;       /* worker names of one namespace, at most; 0: no limit */
     weft_usec unused_after_us;        /* names and queues unused for so long go; 0: never */
-    /* Threads get connections strictly in the order in which they ask: see may_take() in tx.c. */
+    /* Threads get connections strictly in the order in which they ask: see may_take() in pool.c. */
     bool in_turn;
     bool no_migrate;
     uint32_t migrate_wait_s; /* how long a migration tries to get its locks; 0: 10 min */

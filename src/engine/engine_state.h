@@ -61,11 +61,10 @@ struct weft_engine {
     void *flows_ended_context;
     weft_side_work_fn *on_side_work; /* NULL: no listener */
     void *side_work_context;
-    bool holds_briefly;         /* flows: see flow_hold.c */
-    atomic_bool statements_fit; /* a connection has prepared all of them */
-    atomic_int_fast64_t
-        schema_seen_us; /* boot time; the last look at the schema: schema_version.c */
-    atomic_int_fast64_t oldest_binary; /* 0: this one is not too old */
+    bool holds_briefly;                 /* flows: see flow_hold.c */
+    atomic_bool statements_fit;         /* a connection has prepared all of them */
+    atomic_int_fast64_t schema_seen_us; /* boot time; the last look at the schema: pool.c */
+    atomic_int_fast64_t oldest_binary;  /* 0: this one is not too old */
     struct weft_unspanned unspanned;
 };
 

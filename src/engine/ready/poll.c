@@ -22,7 +22,7 @@
 #include "engine/job/claim_choose.h"
 #include "engine/scan/flows.h"
 #include "engine/scan/pass.h"
-#include "engine/tx/schema_version.h"
+#include "engine/tx/pool.h"
 
 #include <string.h>
 

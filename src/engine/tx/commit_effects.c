@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * What this process did that others wait for: work became ready, a slot was freed in a lane with a
- * limit, a lane was opened, something new becomes due, a worker lost a lease before its time.
+ * The news of a commit: work became ready, a slot was freed in a lane with a limit, a lane was
+ * opened, something new becomes due, a worker lost a lease before its time.
  *
- * An operation gathers its news per queue when its transaction has committed and tells it once:
- * first the list of claimable queues (ready.c), then the listener, with no lock held. A freed slot
- * is news only where somebody may have waited for it, so where nobody listens and in lanes without
- * a limit it costs a comparison.
+ * An operation gathers its news per queue when its transaction has committed and passes it on once:
+ * first to the list of claimable queues (ready.c), then to the listener, with no lock held. A freed
+ * slot is news only where a claim may have waited for it, so without a listener and in lanes
+ * without a limit it costs a comparison.
  */
 
 #include "engine/tx/commit_effects.h"
@@ -33,21 +33,23 @@ struct weft_commit_effects weft_news_new(struct weft_arena *arena, weft_usec now
     return (struct weft_commit_effects){.arena = arena, .now_us = now_us, .due_us = WEFT_NEVER};
 }
 
+/* Room for one more of `count` items: the array itself, or a copy with twice the room. */
+static void *widen(struct weft_arena *arena, void *item, size_t size, size_t count, size_t *room)
+{
+    if (count < *room)
+        return item;
+    *room = *room ? 2 * *room : FIRST_ITEMS;
+    void *wider = weft_arena_alloc(arena, *room, size);
+    return count > 0 ? memcpy(wider, item, count * size) : wider;
+}
+
 struct weft_queue_news *weft_news_of(struct weft_commit_effects *news, int32_t queue)
 {
     /* From the end: neighbours mostly share a queue. */
     for (size_t i = news->count; i > 0; i--)
         if (news->item[i - 1].queue == queue)
             return &news->item[i - 1];
-    if (news->count == news->capacity) {
-        size_t capacity = news->capacity ? 2 * news->capacity : FIRST_ITEMS;
-        struct weft_queue_news *item =
-            weft_new_array(news->arena, struct weft_queue_news, capacity);
-        if (news->count > 0)
-            memcpy(item, news->item, news->count * sizeof(*item));
-        news->item = item;
-        news->capacity = capacity;
-    }
+    news->item = widen(news->arena, news->item, sizeof(*news->item), news->count, &news->capacity);
     struct weft_queue_news *next = &news->item[news->count++];
     *next = (struct weft_queue_news){.queue = queue};
     return next;
@@ -83,14 +85,7 @@ void weft_news_flow(struct weft_commit_effects *news, const struct weft_id *flow
     /* Neighbours mostly share a flow. */
     if (news->flows > 0 && weft_id_cmp(&news->flow[news->flows - 1], flow) == 0)
         return;
-    if (news->flows == news->flow_room) {
-        size_t room = news->flow_room ? 2 * news->flow_room : FIRST_ITEMS;
-        struct weft_id *wider = weft_new_array(news->arena, struct weft_id, room);
-        if (news->flows > 0)
-            memcpy(wider, news->flow, news->flows * sizeof(*wider));
-        news->flow = wider;
-        news->flow_room = room;
-    }
+    news->flow = widen(news->arena, news->flow, sizeof(*news->flow), news->flows, &news->flow_room);
     news->flow[news->flows++] = *flow;
 }
 
@@ -100,14 +95,8 @@ void weft_news_worker(struct weft_commit_effects *news, int32_t worker)
     for (size_t i = news->workers; i > 0; i--)
         if (news->worker[i - 1] == worker)
             return;
-    if (news->workers == news->worker_room) {
-        size_t room = news->worker_room ? 2 * news->worker_room : FIRST_ITEMS;
-        int32_t *wider = weft_new_array(news->arena, int32_t, room);
-        if (news->workers > 0)
-            memcpy(wider, news->worker, news->workers * sizeof(*wider));
-        news->worker = wider;
-        news->worker_room = room;
-    }
+    news->worker =
+        widen(news->arena, news->worker, sizeof(*news->worker), news->workers, &news->worker_room);
     news->worker[news->workers++] = worker;
 }
 
@@ -120,7 +109,7 @@ struct freed_lane {
     uint32_t count;
 };
 
-/* The lanes among the news that somebody may wait for a slot of. Under ready.lock. */
+/* The lanes among the news that claims may wait for a slot of. Under ready.lock. */
 static size_t freed_lanes(struct weft_engine *engine, const struct weft_commit_effects *news,
                           struct freed_lane *ret_lane)
 {
@@ -183,7 +172,7 @@ static void wake_lane(struct weft_engine *engine, const struct freed_lane *lane,
 
 /* ---- Telling --------------------------------------------------------------------------------- */
 
-/* Loads the queues whose lane must be known, and is not: this process has never met them. */
+/* Loads the queues with freed slots that this process has never met: their lanes must be known. */
 static void know_queues(struct weft_engine *engine, const struct weft_commit_effects *news)
 {
     struct weft_id_list unknown = {.id = weft_new_array(news->arena, int32_t, news->count + 1)};
@@ -192,10 +181,9 @@ static void know_queues(struct weft_engine *engine, const struct weft_commit_eff
         if (item->freed > 0 && !weft_find_queue(engine, item->queue))
             unknown.id[unknown.count++] = item->queue;
     }
-    struct weft_err err;
     /* News are hints: without the names of a queue its slots are found by the next poll. */
-    enum weft_rc rc = unknown.count > 0 ? weft_load_queues(engine, &unknown, &err) : WEFT_OK;
-    (void)rc;
+    if (unknown.count > 0)
+        (void)!weft_load_queues(engine, &unknown, NULL);
 }
 
 static void tell_listener(struct weft_engine *engine, const struct weft_commit_effects *news,
@@ -223,7 +211,7 @@ static void tell_listener(struct weft_engine *engine, const struct weft_commit_e
             &(struct weft_news){.woken = woken, .count = count, .due_us = news->due_us});
 }
 
-/* What fails here is made up for by the dependency scanner. */
+/* After a failure here the dependency scanner runs the cascade. */
 static void tell_flows(struct weft_engine *engine, const struct weft_commit_effects *news)
 {
     struct weft_err err;

@@ -2,23 +2,22 @@
 #ifndef WEFT_ENGINE_TX_COMMIT_EFFECTS_H
 #define WEFT_ENGINE_TX_COMMIT_EFFECTS_H
 
-/* What a commit changed for others, passed on once after it. */
+/* Effects of a commit on claims, workers, flows and scanners, passed on once after it. */
 
 #include "base/base.h"
 
 struct weft_arena;
 struct weft_engine;
 
-/* So many executions of a queue became claimable, or may be: a slot was freed, a lane was opened.
- */
+/* So many executions of a queue are claimable, or may be: a slot was freed, a lane was opened. */
 struct weft_woken {
     int32_t queue;
     uint32_t count;
 };
 
 /*
- * What a commit of this process changed for others. Told after the commit by the thread that made
- * it, with no lock held; only hints, nothing is lost when they are.
+ * The news of a commit of this process. The thread that committed calls the listener, with no lock
+ * held. News are hints: a lost one costs time until the next poll.
  */
 struct weft_news {
     const struct weft_woken *woken;
@@ -28,19 +27,19 @@ struct weft_news {
 typedef void weft_news_fn(void *context, const struct weft_news *news);
 
 /*
- * Workers (by the number of weft_engine_worker_number()) that have to be told of leases which this
- * process ended, told like news; NULL: no listener. Each number once.
+ * Workers (by the number of weft_engine_worker_number()) with leases that this process ended, each
+ * number once; called like weft_news_fn.
  */
 typedef void weft_leases_fn(void *context, const int32_t *worker, size_t count);
 
 /*
- * Flows that have completions, told like news: the listener sees to it that weft_engine_cascade()
- * runs soon, in a thread that no request waits for. Without a listener the thread that committed
- * runs it. A call that is lost is made up for by the dependency scanner.
+ * Flows that have completions; called like weft_news_fn. The listener sees to it that
+ * weft_engine_cascade() runs soon, in a thread that no request waits for. Without a listener the
+ * thread that committed runs it. For a call that is lost the dependency scanner runs it.
  */
 typedef void weft_flows_fn(void *context, const struct weft_id *flow, size_t count);
 
-/* What a transaction did to one queue. */
+/* The effects of a transaction on one queue. */
 struct weft_queue_news {
     int32_t queue;
     uint32_t ready;             /* executions that became ready */
@@ -51,7 +50,7 @@ struct weft_queue_news {
     int64_t ord;                /* and the first in order */
 };
 
-/* What a transaction did: gathered when it has committed, then told once. */
+/* The effects of a transaction: gathered when it has committed, then passed on once. */
 struct weft_commit_effects {
     struct weft_arena *arena;
     weft_usec now_us; /* of the transaction */
@@ -60,7 +59,7 @@ struct weft_commit_effects {
     weft_usec due_us;     /* the earliest new one */
     struct weft_id *flow; /* flows that have completions, some perhaps twice */
     size_t flows, flow_room;
-    int32_t *worker; /* workers that have to be told of leases, each once */
+    int32_t *worker; /* workers of leases that began to drain, each once */
     size_t workers, worker_room;
 };
 
@@ -69,12 +68,12 @@ void weft_engine_on_news(struct weft_engine *engine, weft_news_fn *fn, void *con
 void weft_engine_on_leases(struct weft_engine *engine, weft_leases_fn *fn, void *context);
 void weft_engine_on_flows(struct weft_engine *engine, weft_flows_fn *fn, void *context);
 
-/* Flows that ended by a commit of this process, told like news; NULL: no listener. */
+/* Flows that ended by a commit of this process. */
 void weft_engine_on_flows_ended(struct weft_engine *engine, weft_flows_fn *fn, void *context);
 
 /*
- * News from another replica: puts the queues on the list of claimable ones (loading the names of
- * those not met before), without telling this process's own listener.
+ * News from another replica: puts the queues on the list of claimable ones, loading the names of
+ * queues not met before. The listener of this process is not called.
  */
 WEFT_MUST_CHECK enum weft_rc weft_engine_heard(struct weft_engine *engine,
                                                const struct weft_woken *woken, size_t count,
@@ -100,7 +99,7 @@ void weft_news_worker(struct weft_commit_effects *news, int32_t worker);
 /* An execution of a queue is over. */
 void weft_news_ended(struct weft_commit_effects *news, int32_t queue, enum weft_state state);
 
-/* Puts queues with ready work on the list and tells the listener. No transaction is open. */
+/* Puts queues with ready work on the list and calls the listeners. No transaction is open. */
 void weft_news_tell(struct weft_engine *engine, const struct weft_commit_effects *news);
 
 /* The settings of a lane have changed: its queues may have something to give. */

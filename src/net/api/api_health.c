@@ -10,7 +10,7 @@
 #include "base/err.h"
 #include "base/json.h"
 #include "engine/engine.h"
-#include "engine/tx/schema_version.h"
+#include "engine/tx/pool.h"
 #include "engine/tx/tx.h"
 #include "net/api/api.h"
 #include "net/api/api_counts.h"
