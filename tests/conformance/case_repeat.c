@@ -12,6 +12,7 @@
 #include "core/state.h"
 #include "engine/engine.h"
 #include "engine/job/claim.h"
+#include "engine/job/control.h"
 #include "engine/job/execution_read.h"
 #include "engine/job/leases.h"
 #include "engine/job/submit.h"
@@ -361,6 +362,99 @@ CASE(repeat_one_lease_a_thousand_times)
         busy += answer[i].err.rc == WEFT_BUSY;
     is_int(busy, TIMES - WEFT_REPEATS_MAX - 1, "all but the first epochs may be sent again");
     ok(ends <= WEFT_REPEATS_MAX, "in %d transactions", ends);
+    weft_engine_close(engine);
+}
+
+static void count_locks(void *context, enum weft_fault_point point, enum weft_stmt stmt)
+{
+    *(int *)context += point == WEFT_FAULT_BEFORE_RUN && stmt == WEFT_STMT_LIVE_LOCK;
+}
+
+/* Failures lock the row and decide in memory: however often a call names it, it is locked once. */
+CASE(repeat_failures_of_one_lease_share_a_transaction)
+{
+    enum { TIMES = 900 };
+    int locks = 0;
+    struct weft_fault fault = {.hook = count_locks, .context = &locks};
+    struct weft_engine *engine = open_faulty(f, &fault);
+    struct weft_claimed first = start(f, NULL), other = start(f, NULL);
+    (void)put_back(f, WEFT_PUT_BACK_RELEASE, &first, 0);
+    struct weft_claimed lease = take(f, f->a, first.lane);
+    is_int(lease.epoch, 2, "the execution has its second lease");
+    struct weft_failure item[TIMES];
+    struct weft_lease_answer answer[TIMES];
+    for (size_t i = 0; i < TIMES; i++)
+        item[i] = (struct weft_failure){.id = lease.id, .epoch = lease.epoch};
+    item[0].epoch = 1; /* released before: fenced, and the lease of epoch 2 is untouched by it */
+    item[1].error_class = "the first";
+    item[2].error_class = "the second";
+    item[3].epoch = 7; /* never a lease */
+    item[4] = (struct weft_failure){.id = other.id, .epoch = other.epoch};
+    is_int(weft_engine_fail(engine, item, TIMES, answer, &f->err), WEFT_OK, "fail");
+    is_int(locks, 1, "one transaction locks the rows");
+    is_int(answer[0].err.rc, WEFT_FENCED, "the old epoch is fenced");
+    is_int(answer[3].fence, WEFT_FENCE_UNKNOWN, "an epoch that was never given is unknown");
+    is_int(answer[4].state, WEFT_STATE_DELAYED, "another execution in the same call fails too");
+    size_t same = 0;
+    for (size_t i = 5; i < TIMES; i++)
+        same += same_answer(&answer[1], &answer[i]);
+    ok(answer[1].err.rc == WEFT_OK && answer[1].state == WEFT_STATE_DELAYED, "the first counts");
+    is_int(same, TIMES - 5, "every repeat gets the answer of the first");
+    struct weft_attempts list = attempts(f, &lease.id);
+    is_int(list.count, 2, "one lease was released and one has failed");
+    is_str(list.item[1].error_class, "the first", "with the error of the first item");
+    weft_engine_close(engine);
+}
+
+/* Every cancel and revoke of one execution in a call, in the order of the call, under one lock. */
+CASE(repeat_control_of_one_execution_shares_a_transaction)
+{
+    enum { TIMES = 20 };
+    int locks = 0;
+    struct weft_fault fault = {.hook = count_locks, .context = &locks};
+    struct weft_engine *engine = open_faulty(f, &fault);
+    struct weft_claimed lease = start(f, NULL);
+    struct weft_steer item[TIMES];
+    struct weft_steered answer[TIMES];
+    struct weft_execution seen[TIMES];
+    for (size_t i = 0; i < TIMES; i++)
+        item[i] = (struct weft_steer){.id = lease.id, .reason = i ? "later" : "first"};
+    struct weft_steering steering = {.kind = WEFT_STEER_REVOKE,
+                                     .ns = "default",
+                                     .item = item,
+                                     .count = TIMES,
+                                     .seen = seen,
+                                     .arena = f->arena};
+    is_int(weft_engine_steer(engine, &steering, answer, &f->err), WEFT_OK, "revoke");
+    size_t refused = 0;
+    for (size_t i = 1; i < TIMES; i++)
+        refused += answer[i].err.rc == WEFT_NOT_LIVE && answer[i].state == WEFT_STATE_READY;
+    ok(answer[0].changed && seen[0].state == WEFT_STATE_READY, "the first revokes the lease");
+    is_int(refused, TIMES - 1, "the others find no lease");
+    is_int(attempts(f, &lease.id).count, 1, "one lease ended");
+    is_int(locks, 1, "the row was locked once");
+
+    steering.kind = WEFT_STEER_CANCEL;
+    is_int(weft_engine_steer(engine, &steering, answer, &f->err), WEFT_OK, "cancel");
+    size_t already = 0;
+    for (size_t i = 1; i < TIMES; i++)
+        already += !answer[i].err.rc && !answer[i].changed &&
+                   answer[i].state == WEFT_STATE_CANCELLED && seen[i].state == WEFT_STATE_CANCELLED;
+    ok(answer[0].changed && seen[0].state == WEFT_STATE_CANCELLED, "the first cancels");
+    is_int(already, TIMES - 1, "the others find it cancelled");
+    is_str(describe(f, &lease.id).reason, "first", "the reason of the first is stored");
+    is_int(locks, 2, "the row was locked once more");
+
+    /* Each answer shows the execution as its item left it: one transaction for each. */
+    steering.kind = WEFT_STEER_REPRIORITIZE;
+    struct weft_id id = submit_job(f);
+    for (size_t i = 0; i < TIMES; i++)
+        item[i] = (struct weft_steer){.id = id, .priority = (int32_t)i + 1};
+    is_int(weft_engine_steer(engine, &steering, answer, &f->err), WEFT_OK, "reprioritize");
+    size_t shown = 0;
+    for (size_t i = 0; i < TIMES; i++)
+        shown += answer[i].changed && seen[i].priority == (int32_t)i + 1;
+    is_int(shown, TIMES, "every item is shown its own priority");
     weft_engine_close(engine);
 }
 

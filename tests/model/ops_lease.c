@@ -101,7 +101,9 @@ static bool is_answered(struct world *w, struct call *call, size_t i, bool valid
         call->want[i] = (struct weft_lease_answer){.err = {.rc = WEFT_INVALID_VALUE}};
         return true;
     }
-    if (named_often(call, i))
+    /* The other operations take all items about an execution in one transaction. */
+    bool one_statement = asked == WEFT_ENDED_NONE || asked == WEFT_ENDED_COMPLETED;
+    if (one_statement && named_often(call, i))
         return true;
     if (model_holds(x, call->epoch[i]))
         return false;

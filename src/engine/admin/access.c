@@ -41,7 +41,7 @@ enum weft_rc weft_engine_namespaces(struct weft_engine *engine, const struct wef
                                     const char **ret_ns, struct weft_err *err)
 {
     struct weft_arena *arena = weft_arena_new();
-    struct weft_chunks chunks = weft_chunks_by_id(ids, NULL, arena);
+    struct weft_chunks chunks = weft_chunks_by_id(ids, NULL, WEFT_REPEATS_LATER, arena);
     for (size_t i = 0; i < ids->count; i++)
         ret_ns[i] = NULL;
     enum weft_rc rc = WEFT_OK;

@@ -97,8 +97,15 @@ enum weft_rc weft_change_rules(struct weft_tx *tx, const struct weft_changes *ch
 
 bool weft_change_step(struct weft_change *change, const struct weft_event *event)
 {
-    change->apply = weft_state_step(&change->before, event, &change->step);
-    return change->apply;
+    struct weft_step step;
+    if (!weft_state_step(change->apply ? &change->step.after : &change->before, event, &step))
+        return false;
+    /* At most one lease ends: no row is claimed between two steps under its lock. */
+    if (change->apply && step.ended == WEFT_ENDED_NONE)
+        step.ended = change->step.ended;
+    change->step = step;
+    change->apply = true;
+    return true;
 }
 
 /* ---- Outcomes -------------------------------------------------------------------------------- */

@@ -50,7 +50,11 @@ struct weft_change *weft_change_find(const struct weft_changes *changes, const s
 WEFT_MUST_CHECK enum weft_rc
 weft_change_rules(struct weft_tx *tx, const struct weft_changes *changes, struct weft_err *err);
 
-/* Takes the step; false when the transition table refuses it. */
+/*
+ * Takes the step; false, with the change as it was, when the transition table refuses it. A second
+ * step goes on from the first, in memory: for calls with several items about one row
+ * (WEFT_REPEATS_TOGETHER in tx/batch.h).
+ */
 bool weft_change_step(struct weft_change *change, const struct weft_event *event);
 
 /* Writes all that apply: rows that live on, outcomes, attempts; in one round trip. */

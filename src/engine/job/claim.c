@@ -28,6 +28,7 @@
 #include "engine/job/claim_state.h"
 #include "engine/job/claim_upstreams.h"
 #include "engine/job/joint.h"
+#include "engine/job/leases.h"
 
 #include <string.h>
 
@@ -66,12 +67,7 @@ static enum weft_rc check_claim(const struct weft_claim *claim, struct weft_err 
     if (claim->max > WEFT_BATCH_MAX)
         return weft_fail_field(err, WEFT_INVALID_VALUE, "max", "max is %u, allowed are 1 to %d",
                                claim->max, WEFT_BATCH_MAX);
-    if (claim->lease_ms != 0 &&
-        (claim->lease_ms < WEFT_LEASE_MIN_MS || claim->lease_ms > WEFT_LEASE_MAX_MS))
-        return weft_fail_field(err, WEFT_INVALID_VALUE, "lease_ms",
-                               "lease_ms is %lld, allowed are %d to %d", (long long)claim->lease_ms,
-                               WEFT_LEASE_MIN_MS, WEFT_LEASE_MAX_MS);
-    return WEFT_OK;
+    return weft_lease_ms_check(claim->lease_ms, err);
 }
 
 enum weft_rc weft_engine_claim_check(const struct weft_claim *claim, struct weft_err *err)

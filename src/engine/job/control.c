@@ -86,7 +86,15 @@ static bool in_namespace(struct weft_engine *engine, int32_t queue, int32_t ns)
     return weft_find_queue(engine, queue)->ns == ns;
 }
 
-/* Answers the items for which done[k] is false from what the execution is now. */
+/* The place of the first item in the chunk about an execution, and *ret_end behind the last. */
+static size_t items_of(const struct steer_call *call, const struct weft_id *id, size_t *ret_end)
+{
+    size_t k = weft_chunk_find(&call->chunk, &call->ids, id);
+    *ret_end = weft_chunk_end(&call->chunk, &call->ids, k);
+    return k;
+}
+
+/* Answers the items for which done[k] is false from the state of the execution now. */
 static enum weft_rc answer_others(struct weft_tx *tx, struct steer_call *call, const bool *done,
                                   struct weft_err *err)
 {
@@ -94,39 +102,40 @@ static enum weft_rc answer_others(struct weft_tx *tx, struct steer_call *call, c
     struct weft_rows rows = {0};
     struct weft_describe_in *in = weft_call_describe(&ask, tx->arena, call->chunk.count);
     size_t asked = 0;
-    for (size_t k = 0; k < call->chunk.count; k++)
-        if (!done[k])
-            in->row[asked++].id = call->item[call->chunk.item[k]].id;
+    for (size_t k = 0; k < call->chunk.count; k++) {
+        if (done[k])
+            continue;
+        size_t i = call->chunk.item[k];
+        answer_not_found(&call->answer[i]);
+        if (asked == 0 || weft_id_cmp(&in->row[asked - 1].id, &call->item[i].id) != 0)
+            in->row[asked++].id = call->item[i].id;
+    }
     if (asked == 0)
         return WEFT_OK;
     ask.rows = asked;
     enum weft_rc rc = weft_tx_run(tx, &ask, 1, &rows, err);
     if (!rc)
         rc = know_queues(tx, &rows, err);
-    if (rc)
-        return rc;
-    for (size_t k = 0; k < call->chunk.count; k++)
-        if (!done[k])
-            answer_not_found(&call->answer[call->chunk.item[k]]);
-    for (size_t row = 0; row < rows.count; row++) {
-        const struct weft_describe_out *out = &weft_out_describe(&rows)[row];
-        size_t i =
-            call->chunk.item[weft_chunk_find(&call->chunk, &call->ids, &out->execution.id.value)];
-        enum weft_state state = out->execution.state;
-        if (!in_namespace(tx->engine, out->execution.queue, call->ns[i]))
-            continue;
-        if (call->kind == WEFT_STEER_CANCEL && state == WEFT_STATE_CANCELLED)
-            call->answer[i] = (struct weft_steered){.state = state};
-        else
-            answer_not_live(&call->answer[i], call->kind, state);
+    for (size_t row = 0; row < rows.count && !rc; row++) {
+        const struct weft_execution_out *out = weft_out_execution(&rows, row);
+        size_t end;
+        for (size_t k = items_of(call, &out->id.value, &end); k < end; k++) {
+            size_t i = call->chunk.item[k];
+            if (done[k] || !in_namespace(tx->engine, out->queue, call->ns[i]))
+                continue;
+            if (call->kind == WEFT_STEER_CANCEL && out->state == WEFT_STATE_CANCELLED)
+                call->answer[i] = (struct weft_steered){.state = out->state};
+            else
+                answer_not_live(&call->answer[i], call->kind, out->state);
+        }
     }
-    return WEFT_OK;
+    return rc;
 }
 
 /*
- * Reads the executions of the items that went well, with what this transaction wrote and under its
- * locks: after the commit another worker may claim what was revoked or replayed, and the answer
- * would show that lease.
+ * Reads the executions of the items without an error, with the writes of this transaction and under
+ * its locks: after the commit another worker may claim an execution that was revoked or replayed,
+ * and the answer would show that lease.
  */
 static enum weft_rc read_seen(struct weft_tx *tx, const struct steer_call *call,
                               struct weft_err *err)
@@ -137,16 +146,19 @@ static enum weft_rc read_seen(struct weft_tx *tx, const struct steer_call *call,
     for (size_t k = 0; k < call->chunk.count && call->seen; k++) {
         size_t i = call->chunk.item[k];
         call->seen[i] = (struct weft_execution){.state = WEFT_STATE_NONE, .percent = -1};
-        if (!call->answer[i].err.rc)
+        if (!call->answer[i].err.rc &&
+            (count == 0 || weft_id_cmp(&id[count - 1], &call->item[i].id) != 0))
             id[count++] = call->item[i].id;
     }
     if (count == 0)
         return WEFT_OK;
     enum weft_rc rc = weft_describe_in(tx, id, count, call->arena, &rows, err);
     for (size_t row = 0; row < rows.count && !rc; row++) {
-        size_t i = call->chunk.item[weft_chunk_find(
-            &call->chunk, &call->ids, &weft_out_describe(&rows)[row].execution.id.value)];
-        call->seen[i] = weft_read_execution(tx->engine, &rows, row, call->arena);
+        size_t end, k = items_of(call, &weft_out_execution(&rows, row)->id.value, &end);
+        for (; k < end; k++)
+            if (!call->answer[call->chunk.item[k]].err.rc)
+                call->seen[call->chunk.item[k]] =
+                    weft_read_execution(tx->engine, &rows, row, call->arena);
     }
     return rc;
 }
@@ -171,33 +183,42 @@ static bool same_row(const struct weft_live *a, const struct weft_live *b)
     return a->state == b->state && a->priority == b->priority && a->deadline_us == b->deadline_us;
 }
 
+/*
+ * Which items about one execution share a transaction. A cancel or a revoke changes a row once, and
+ * its repeats read the same execution as a later transaction would. An answer to a new priority or
+ * deadline shows the execution as that item left it, so the next one waits for a later transaction.
+ * A replay takes the row out of `outcome`: its repeat is about a living row.
+ */
+static enum weft_repeats repeats_of(enum weft_steer_kind kind)
+{
+    return kind == WEFT_STEER_CANCEL || kind == WEFT_STEER_REVOKE ? WEFT_REPEATS_TOGETHER
+                                                                  : WEFT_REPEATS_LATER;
+}
+
 static enum weft_rc steer_body(struct weft_tx *tx, void *context, struct weft_err *err)
 {
     struct steer_call *call = context;
-    struct weft_id *ids = weft_new_array(tx->arena, struct weft_id, call->chunk.count + 1);
-    for (size_t k = 0; k < call->chunk.count; k++)
-        ids[k] = call->item[call->chunk.item[k]].id;
-    enum weft_rc rc = weft_change_lock(tx, ids, call->chunk.count, &call->changes, err);
-    struct weft_id_list queues = {.tx = tx};
-    queues.id = weft_new_array(tx->arena, int32_t, call->chunk.count + 1);
+    size_t count;
+    const struct weft_id *id = weft_chunk_ids(&call->chunk, &call->ids, tx->arena, &count);
+    enum weft_rc rc = weft_change_lock(tx, id, count, &call->changes, err);
+    struct weft_id_list queues = {.id = weft_new_array(tx->arena, int32_t, count + 1), .tx = tx};
     for (size_t i = 0; !rc && i < call->changes.count; i++)
         queues.id[queues.count++] = call->changes.change[i].before.queue;
     if (!rc)
         rc = weft_load_queues(tx->engine, &queues, err);
     if (rc)
         return rc;
-
     bool *done = weft_new_array(tx->arena, bool, call->chunk.count + 1);
     for (size_t k = 0; k < call->chunk.count; k++) {
         size_t i = call->chunk.item[k];
-        struct weft_change *change = weft_change_find(&call->changes, &ids[k]);
+        struct weft_change *change = weft_change_find(&call->changes, &call->item[i].id);
         if (!change || !in_namespace(tx->engine, change->before.queue, call->ns[i]))
             continue;
         struct weft_event event = event_for(call->kind, &call->item[i]);
-        change->by = "operator";
-        change->reason = call->item[i].reason;
         if (!weft_change_step(change, &event))
             continue;
+        change->by = "operator";
+        change->reason = call->item[i].reason;
         change->apply = !same_row(&change->before, &change->step.after);
         call->answer[i] =
             (struct weft_steered){.state = change->step.after.state, .changed = change->apply};
@@ -444,7 +465,8 @@ static enum weft_rc run_round(struct weft_engine *engine, struct round *round,
     struct weft_id_column ids = {.first = &steering->item[0].id,
                                  .stride = sizeof(*steering->item),
                                  .count = steering->count};
-    struct weft_chunks chunks = weft_chunks_by_id(&ids, round->skip, arena);
+    struct weft_chunks chunks =
+        weft_chunks_by_id(&ids, round->skip, repeats_of(steering->kind), arena);
     enum weft_rc rc = WEFT_OK;
     round->chunks = chunks.count;
     round->changed = false;

@@ -2,7 +2,7 @@
 #ifndef WEFT_ENGINE_JOB_LEASES_H
 #define WEFT_ENGINE_JOB_LEASES_H
 
-/* What the holder of a lease may do: renew, complete, fail, put back. */
+/* The operations of a worker on its leases: renew, complete, fail, put back. */
 
 #include "base/base.h"
 #include "weft/weft.h"
@@ -30,6 +30,9 @@ WEFT_MUST_CHECK enum weft_rc weft_engine_put_back(struct weft_engine *engine,
                                                   const struct weft_put_back *item, size_t count,
                                                   struct weft_lease_answer *ret_answer,
                                                   struct weft_err *err);
+
+/* The bounds of a lease's length; 0 is the policy's. */
+WEFT_MUST_CHECK enum weft_rc weft_lease_ms_check(int64_t lease_ms, struct weft_err *err);
 void weft_complete_begin(struct weft_complete_call *call, struct weft_arena *arena,
                          struct weft_part *ret_part);
 void weft_complete_end(struct weft_engine *engine, struct weft_complete_call *call,
