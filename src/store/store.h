@@ -229,6 +229,11 @@ struct weft_driver {
      */
     enum weft_rc (*settle)(struct weft_conn *conn, const struct weft_lost *lost,
                            enum weft_settled *ret_settled, struct weft_err *err);
+    /*
+     * Whether the store is behind with copying its log, so that a transaction that writes much had
+     * better wait a moment: one day all commits would have to wait for the log. NULL: it never is.
+     */
+    bool (*behind)(struct weft_conn *conn);
     /* How many connections may write at once: 1 for SQLite, SIZE_MAX for PostgreSQL. */
     size_t writers_max;
 };

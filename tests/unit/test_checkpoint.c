@@ -57,6 +57,29 @@ static void test_steady(void)
     fixture_done(&f);
 }
 
+/* As the engine does before a transaction that writes much. */
+static void test_behind(void)
+{
+    enum { HELD_BACK_MOST = 20 }; /* MiB: past 16 a writer waits while the thread has to copy */
+    struct fixture f;
+    fixture_init(&f, &weft_driver_sqlite);
+    do_not_wait_for_disk(&f);
+    struct weft_conn *conn = fixture_open_new(&f);
+    int64_t most = 0;
+    int waits = 0;
+    for (int i = 0; i < 320; i++) {
+        for (; f.driver->behind(conn); sched_yield())
+            waits++;
+        int64_t size = longest_log(&f, conn, 1 + i, 1);
+        most = size > most ? size : most;
+    }
+    ok(most <= HELD_BACK_MOST,
+       "a writer that waits while the store is behind sees a log of %d MiB (%d waits)", (int)most,
+       waits);
+    fixture_check(&f, conn, 320);
+    fixture_done(&f);
+}
+
 static void test_reader(void)
 {
     struct fixture f;
@@ -341,6 +364,7 @@ int main(void)
     test_commit_meets_checkpoint();
     test_one_checkpoint_at_a_time();
     test_steady();
+    test_behind();
     test_reader();
     test_processes();
     test_killed();

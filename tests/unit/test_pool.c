@@ -228,6 +228,80 @@ static void test_turns(struct fixture *f)
     weft_engine_close(engine);
 }
 
+/* A store that is behind with its log until a small transaction has passed, or for good. */
+static struct {
+    struct weft_engine *engine;
+    struct weft_arena *arena;
+    bool behind, for_good, passed, large_ran;
+    int passes;
+} log_state;
+
+static bool is_behind(struct weft_conn *conn)
+{
+    return conn && log_state.behind;
+}
+
+static enum weft_rc note_large(struct weft_tx *tx, void *context, struct weft_err *err)
+{
+    (void)tx;
+    (void)context;
+    (void)err;
+    log_state.large_ran = true;
+    return WEFT_OK;
+}
+
+static enum weft_rc note_small(struct weft_tx *tx, void *context, struct weft_err *err)
+{
+    (void)tx;
+    (void)context;
+    (void)err;
+    log_state.passed = !log_state.large_ran;
+    log_state.behind = log_state.for_good;
+    log_state.passes++;
+    return WEFT_OK;
+}
+
+static void let_small_pass(void *context)
+{
+    (void)context;
+    struct weft_err err;
+    struct weft_tx tx = {.engine = log_state.engine, .arena = log_state.arena, .bytes = 100};
+    if (weft_tx_do(&tx, WEFT_TX_WRITE, note_small, NULL, &err) != WEFT_OK)
+        log_state.passed = false;
+}
+
+static void test_hold_back(struct fixture *f)
+{
+    struct weft_driver slow = *f->driver;
+    slow.behind = is_behind;
+    const struct weft_engine_config config = {.url = f->url, .driver = &slow, .connections = 1};
+    memset(&log_state, 0, sizeof(log_state));
+    log_state.arena = f->arena;
+    struct weft_engine *engine = NULL;
+    if (!ok(weft_engine_open(&config, &engine, &f->err) == WEFT_OK, "an engine"))
+        return;
+    log_state.engine = engine;
+    weft_engine_on_side_work(engine, let_small_pass, NULL);
+    struct weft_tx large = {.engine = engine, .arena = f->arena, .bytes = WEFT_TX_MUCH};
+    ok(weft_tx_do(&large, WEFT_TX_WRITE, note_large, NULL, &f->err) == WEFT_OK &&
+           log_state.passes == 0,
+       "a large transaction on a store that is not behind begins at once");
+    log_state.behind = true;
+    log_state.large_ran = false;
+    ok(weft_tx_do(&large, WEFT_TX_WRITE, note_large, NULL, &f->err) == WEFT_OK && log_state.passed,
+       "on a store that is behind a small transaction passes a large one");
+    is_int(log_state.passes, 1, "a large transaction begins when the store is not behind any more");
+    log_state.behind = log_state.for_good = true;
+    ok(weft_tx_do(&large, WEFT_TX_READ, note_large, NULL, &f->err) == WEFT_OK &&
+           log_state.passes == 1,
+       "a transaction that reads is not held back");
+    log_state.large_ran = false;
+    ok(weft_tx_do(&large, WEFT_TX_WRITE, note_large, NULL, &f->err) == WEFT_OK &&
+           log_state.passes > 10 && log_state.large_ran,
+       "a large transaction begins in the end although the store stays behind");
+    weft_engine_close(engine);
+}
+
 int main(void)
 {
     struct fixture f;
@@ -236,6 +310,7 @@ int main(void)
     test_gap(&f);
     test_statements(&f);
     test_turns(&f);
+    test_hold_back(&f);
     fixture_done(&f);
     if (!fixture_has_pg()) {
         tap_skip("WEFT_TEST_PG is not set");

@@ -180,6 +180,8 @@ enum weft_rc weft_lease_run_chunk(struct weft_engine *engine, struct weft_lease_
                          .arena = weft_arena_new(),
                          .repeatable = true,
                          .maybe_committed = call->maybe_committed};
+    for (size_t i = 0; i < call->chunk.count && call->op->bytes; i++)
+        tx.bytes += call->op->bytes(weft_lease_item(call, i));
     call->changes = (struct weft_changes){0};
     call->completed = (struct weft_rows){0};
     enum weft_rc rc = weft_tx_do(&tx, WEFT_TX_WRITE, call->op->body, call, err);

@@ -31,6 +31,7 @@ struct weft_lease_op {
      * it locks rows and decides, so all items about a row share a transaction. */
     weft_lease_decide_fn *decide;
     enum weft_ended asked; /* how it ends a lease; NONE: a renewal, whose worker does not let go */
+    size_t (*bytes)(const void *item); /* that an item writes besides rows; NULL: few */
 };
 
 /* A call of an operation, and the part of it that runs in one transaction. */

@@ -154,6 +154,12 @@ static enum weft_rc complete_body(struct weft_tx *tx, void *context, struct weft
     return rc;
 }
 
+static size_t result_bytes(const void *lease)
+{
+    const struct weft_complete *item = lease;
+    return item->result_size;
+}
+
 /* How many of the items fit one transaction by their results. */
 static size_t fit_results(const struct weft_complete *item, size_t count)
 {
@@ -268,7 +274,7 @@ enum { RENEW, COMPLETE, FAIL, DELAY, RELEASE };
 static const struct weft_lease_op ops[] = {
     [RENEW] = {sizeof(struct weft_renew), check_renew, renew_body, NULL, WEFT_ENDED_NONE},
     [COMPLETE] = {sizeof(struct weft_complete), check_complete, complete_body, NULL,
-                  WEFT_ENDED_COMPLETED},
+                  WEFT_ENDED_COMPLETED, result_bytes},
     [FAIL] = {sizeof(struct weft_failure), check_fail, decide_body, decide_fail, WEFT_ENDED_FAILED},
     [DELAY] = {sizeof(struct weft_put_back), check_put_back, decide_body, decide_put_back,
                WEFT_ENDED_DELAYED},

@@ -384,6 +384,8 @@ static enum weft_rc run_part(struct weft_engine *engine, struct weft_submissions
                          .arena = weft_arena_new(),
                          .repeatable = !part->keyed,
                          .maybe_committed = part->maybe_committed};
+    for (size_t i = 0; i < part->count; i++)
+        tx.bytes += part->item[i]->spec.payload_size;
     enum weft_rc rc =
         weft_tx_do(&tx, part->keyed ? WEFT_TX_KEYED : WEFT_TX_WRITE, write_batch, part, err);
     /* Nobody else has these ids: the try that nobody could tell of has put them there. */

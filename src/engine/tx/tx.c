@@ -32,6 +32,8 @@ enum {
     LOST_TRIES = 4,
     SETTLE_TRIES = 200,
     BACKOFF_MAX_US = 100000,
+    HOLD_BACK_STEP_US = 2000,
+    HOLD_BACK_MAX_US = 1000000, /* of one transaction: then it runs, and commits may have to wait */
 };
 
 /* A request waits so long for the outcome of its COMMIT; the last try may take longer. */
@@ -73,12 +75,42 @@ static enum weft_rc check_history(const struct weft_tx *tx, const struct weft_sl
         "nothing was done: try again");
 }
 
+static void pause_us(weft_usec us)
+{
+    struct timespec pause = {.tv_sec = us / WEFT_SECOND, .tv_nsec = us % WEFT_SECOND * 1000};
+    (void)clock_nanosleep(CLOCK_MONOTONIC, 0, &pause, NULL);
+}
+
+/*
+ * A slot for the transaction. One that writes much is held back while the store is behind with its
+ * log, outside of the pool, so that transactions of other callers pass. The store tells only the
+ * holder of the connection, so this asks in steps, each as short as a step of SQLite's checkpoint.
+ */
+static struct weft_slot *take_slot(const struct weft_tx *tx, enum weft_tx_mode mode,
+                                   struct weft_err *err)
+{
+    static const struct weft_err unused = {0};
+    struct weft_engine *engine = tx->engine;
+    bool much = tx->bytes >= WEFT_TX_MUCH && engine->driver->behind && !weft_tx_reads(mode);
+    struct weft_slot *slot = weft_pool_take(engine, mode, err);
+    for (weft_usec held_us = 0; much && held_us < HOLD_BACK_MAX_US && slot && slot->conn &&
+                                engine->driver->behind(slot->conn);
+         held_us += HOLD_BACK_STEP_US) {
+        weft_pool_release(engine, slot, &unused);
+        if (engine->on_side_work)
+            engine->on_side_work(engine->side_work_context);
+        pause_us(HOLD_BACK_STEP_US);
+        slot = weft_pool_take(engine, mode, err);
+    }
+    return slot;
+}
+
 /* One try. tx->lost and began_us are for ask_fate(), when the connection is lost in COMMIT. */
 static enum weft_rc try_once(struct weft_tx *tx, enum weft_tx_mode mode, weft_tx_body *body,
                              void *context, struct weft_err *err)
 {
     struct weft_engine *engine = tx->engine;
-    struct weft_slot *slot = weft_pool_take(engine, mode, err);
+    struct weft_slot *slot = take_slot(tx, mode, err);
     if (!slot)
         return WEFT_BUSY;
     enum weft_rc rc = weft_pool_prepare(engine, slot, err);
@@ -120,8 +152,7 @@ static void back_off(int tries)
         most = BACKOFF_MAX_US;
     uint32_t random;
     weft_random(&random, sizeof(random));
-    struct timespec pause = {.tv_nsec = (long)(random % (uint64_t)most) * 1000};
-    (void)clock_nanosleep(CLOCK_MONOTONIC, 0, &pause, NULL);
+    pause_us((weft_usec)(random % (uint64_t)most));
 }
 
 /* The outcome of a transaction whose COMMIT was sent and not answered. */

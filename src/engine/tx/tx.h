@@ -8,6 +8,8 @@
 
 struct weft_arena;
 
+enum { WEFT_TX_MUCH = 128 << 10 }; /* bytes of payloads and results */
+
 struct weft_tx {
     struct weft_engine *engine;
     struct weft_conn *conn;
@@ -16,6 +18,7 @@ struct weft_tx {
     struct weft_lost lost; /* the last try, to ask for its outcome */
     weft_usec began_us;    /* the last try, in boot time, for the same */
     uint64_t history;      /* in which the ids of names that it writes were read; 0: at its start */
+    size_t bytes;          /* of payloads and results that it writes, as far as the caller says */
     bool no_retry;         /* one try, on a connection that is open: see weft_tally_flush() */
     bool repeatable;       /* a second run finds the writes of the first and adds nothing */
     bool maybe_committed;  /* an earlier try may have been committed: this was a second run */

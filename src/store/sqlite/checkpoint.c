@@ -16,11 +16,15 @@
  *  2. The log starts over when a writer begins and finds all frames copied. Under steady writing
  *     there are always frames newer than the start of the thread's checkpoint, so past
  *     FINISH_FRAMES a commit copies these few itself: it holds this process's only writer.
- *  3. Past PRESS_FRAMES the thread is too slow, or other processes write too. A commit waits for
- * the thread and then makes a checkpoint that blocks all other writers.
- *  4. A reader that stays open stops all of these. Past TRUNCATE_FRAMES a commit tries a checkpoint
+ *  3. From FINISH_FRAMES on, while the thread has a step to make, the store is `behind`: the engine
+ *     holds transactions that write much back, without the write lock, so that small ones of other
+ *     callers never meet the next rule. On a disk that takes 100 MB/s, beside 200 clients that
+ *     submit payloads of 1 MB, small submits had a p99 of 300 ms without this.
+ *  4. Past PRESS_FRAMES the thread is too slow, or other processes write too. A commit waits for
+ *     the thread and then makes a checkpoint that blocks all other writers.
+ *  5. A reader that stays open stops all of these. Past TRUNCATE_FRAMES a commit tries a checkpoint
  *     that waits for readers, every TRUNCATE_PAUSE_US and for PATIENCE_US only, because it holds
- * the write lock, and truncates the log.
+ *     the write lock, and truncates the log.
  *
  * No commit needs a checkpoint to be durable, so errors of checkpoints are ignored: on a full disk
  * the log keeps its frames, commits fail with STORAGE_FULL when it cannot grow either, and the next
@@ -224,6 +228,22 @@ void weft_lite_stop_checkpoints(struct weft_lite *lite)
     pthread_mutex_destroy(&checkpointer->lock);
     free(checkpointer);
     lite->checkpointer = NULL;
+}
+
+/*
+ * A thread that cannot go on (a reader keeps a snapshot, another process copies) has not copied all
+ * that it tried: then waiting would not help, and the store is not behind.
+ */
+bool weft_lite_is_behind(struct weft_conn *conn)
+{
+    struct weft_lite_checkpointer *checkpointer = weft_lite_of(conn)->checkpointer;
+    if (!checkpointer || !checkpointer->threaded)
+        return false;
+    pthread_mutex_lock(&checkpointer->lock);
+    bool goes_on = checkpointer->copied == checkpointer->tried;
+    bool behind = goes_on && checkpointer->seen >= FINISH_FRAMES && is_due(checkpointer);
+    pthread_mutex_unlock(&checkpointer->lock);
+    return behind;
 }
 
 /* ---- The commit ------------------------------------------------------------------------------ */

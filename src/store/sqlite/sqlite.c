@@ -165,5 +165,6 @@ const struct weft_driver weft_driver_sqlite = {
     .prepare = lite_prepare,
     .time = lite_time,
     .settle = lite_settle,
+    .behind = weft_lite_is_behind,
     .writers_max = 1,
 };

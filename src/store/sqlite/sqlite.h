@@ -117,6 +117,7 @@ int weft_lite_on_busy(void *arg, int count);
 int weft_lite_checkpoint(sqlite3 *db, int mode, int *ret_frames, int *ret_copied);
 int weft_lite_on_wal(void *arg, sqlite3 *db, const char *name, int frames);
 void weft_lite_limit_wal(struct weft_lite *lite); /* after a commit */
+bool weft_lite_is_behind(struct weft_conn *conn);
 void weft_lite_stop_checkpoints(struct weft_lite *lite);
 
 /* input.c: the rows of the call in hand as a table. */
