@@ -200,22 +200,12 @@ void weft_answer_free(void *answer, size_t size, struct weft_arena *arena)
 
 /* ---- Opening --------------------------------------------------------------------------------- */
 
-static char *copy_text(const char *text)
-{
-    char *copy = strdup(text);
-    if (!copy)
-        weft_oom(strlen(text) + 1);
-    return copy;
-}
-
 static struct weft *make_handle(const struct weft_backend *backend, const char *ns)
 {
-    struct weft *weft = calloc(1, sizeof(*weft));
-    if (!weft)
-        weft_oom(sizeof(*weft));
+    struct weft *weft = weft_alloc(1, sizeof(*weft));
     weft->backend = backend;
     weft->forks = weft_forks();
-    weft->ns = copy_text(ns);
+    weft->ns = weft_strdup(ns);
     pthread_mutex_init(&weft->lock, NULL);
     pthread_condattr_t attr;
     pthread_condattr_init(&attr);

@@ -89,13 +89,9 @@ enum weft_rc weft_engine_open(const struct weft_engine_config *config,
     if (rc)
         return rc;
 
-    struct weft_engine *engine = calloc(1, sizeof(*engine));
-    if (!engine)
-        weft_oom(sizeof(*engine));
+    struct weft_engine *engine = weft_alloc(1, sizeof(*engine));
     engine->driver = driver;
-    engine->url = strdup(config->url);
-    if (!engine->url)
-        weft_oom(strlen(config->url) + 1);
+    engine->url = weft_strdup(config->url);
     engine->clock = weft_clock_new();
     weft_names_init(&engine->names);
     weft_ready_init(&engine->ready);

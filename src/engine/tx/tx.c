@@ -64,9 +64,7 @@ void weft_pool_init(struct weft_engine *engine, uint32_t connections, bool in_tu
     bool single_writer = engine->driver->writers_max < wanted;
     pool->writers = single_writer ? engine->driver->writers_max : wanted;
     pool->count = single_writer ? pool->writers + wanted : wanted;
-    pool->slot = calloc(pool->count, sizeof(*pool->slot));
-    if (!pool->slot)
-        weft_oom(pool->count * sizeof(*pool->slot));
+    pool->slot = weft_alloc(pool->count, sizeof(*pool->slot));
     pthread_mutex_init(&pool->lock, NULL);
     pool->last = &pool->first;
     pool->passed_max_us = in_turn ? 0 : PASSED_MAX_US;

@@ -136,9 +136,7 @@ enum weft_rc weft_decode(const struct weft_decode *decode, struct weft_buf *out,
                          struct weft_err *err)
 {
     assert(decode->coding == WEFT_CODING_GZIP || decode->coding == WEFT_CODING_ZSTD);
-    uint8_t *chunk = malloc(CHUNK);
-    if (!chunk)
-        weft_oom(CHUNK);
+    uint8_t *chunk = weft_realloc(NULL, CHUNK, 1);
     enum weft_rc rc = decode->coding == WEFT_CODING_GZIP ? decode_gzip(decode, chunk, out, err)
                                                          : decode_zstd(decode, chunk, out, err);
     free(chunk);

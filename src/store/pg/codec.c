@@ -186,9 +186,7 @@ enum weft_rc weft_pg_encode(struct weft_pg *pg, const struct weft_call *call,
     if (bytes > pg->scratch_size) {
         free(pg->scratch);
         pg->scratch_size = bytes * 2;
-        pg->scratch = malloc(pg->scratch_size);
-        if (!pg->scratch)
-            weft_oom(pg->scratch_size);
+        pg->scratch = weft_realloc(NULL, pg->scratch_size, 1);
     }
     weft_pg_param_types(call->stmt, ret_params);
     char *at = pg->scratch;

@@ -49,9 +49,7 @@ static int connect_table(sqlite3 *db, void *arg, int argc, const char *const *ar
         db, weft_arena_printf(lite->arena, "CREATE TABLE input (%s)", columns));
     if (code != SQLITE_OK)
         return code;
-    struct table *table = calloc(1, sizeof(*table));
-    if (!table)
-        weft_oom(sizeof(*table));
+    struct table *table = weft_alloc(1, sizeof(*table));
     table->lite = lite;
     *ret_table = &table->base;
     return SQLITE_OK;
@@ -75,9 +73,7 @@ static int plan(sqlite3_vtab *table, sqlite3_index_info *info)
 static int open_cursor(sqlite3_vtab *table, sqlite3_vtab_cursor **ret_cursor)
 {
     (void)table;
-    struct cursor *cursor = calloc(1, sizeof(*cursor));
-    if (!cursor)
-        weft_oom(sizeof(*cursor));
+    struct cursor *cursor = weft_alloc(1, sizeof(*cursor));
     *ret_cursor = &cursor->base;
     return SQLITE_OK;
 }
