@@ -45,10 +45,8 @@ enum weft_rc weft_check_process(const struct weft *weft, struct weft_err *err)
 {
     if (weft->forks == weft_forks())
         return WEFT_OK;
-    enum weft_rc rc = weft_fail(err, WEFT_MISUSE, "this handle was opened before fork()");
-    if (err)
-        err->hint = "open a new one in the child";
-    return rc;
+    return weft_hint(err, weft_fail(err, WEFT_MISUSE, "this handle was opened before fork()"),
+                     "open a new one in the child");
 }
 
 enum weft_rc weft_check_given(const struct weft_given *given, struct weft_err *err)

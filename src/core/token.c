@@ -119,9 +119,8 @@ static enum weft_rc no_scope(const char *word, size_t size, struct weft_err *err
             ? weft_fail_field(err, WEFT_INVALID_VALUE, "scopes", "a token needs at least one scope")
             : weft_fail_field(err, WEFT_INVALID_VALUE, "scopes", "'%.*s' is not a scope",
                               size < 32 ? (int)size : 32, word);
-    if (err)
-        err->hint = "the scopes are read, submit, work and admin; admin means all of them";
-    return rc;
+    return weft_hint(err, rc,
+                     "the scopes are read, submit, work and admin; admin means all of them");
 }
 
 enum weft_rc weft_scopes_parse(const char *text, uint32_t *ret_scopes, struct weft_err *err)

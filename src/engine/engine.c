@@ -22,11 +22,10 @@ static enum weft_rc no_store(const char *url, struct weft_err *err)
     struct weft_arena *arena = weft_arena_new();
     enum weft_rc rc = weft_fail_field(err, WEFT_NOT_FOUND, "url", "there is no store at %s",
                                       weft_url_masked(url, arena));
-    if (err)
-        err->hint =
-            "check the path or URL; `weft serve`, `submit`, `work` and `migrate` create a store";
     weft_arena_free(arena);
-    return rc;
+    return weft_hint(
+        err, rc,
+        "check the path or URL; `weft serve`, `submit`, `work` and `migrate` create a store");
 }
 
 /* Once at first, then each time that the wait has doubled. */

@@ -105,9 +105,7 @@ static enum weft_rc unknown_url(const char *url, struct weft_err *err)
         rc = weft_fail_field(err, WEFT_INVALID_VALUE, "url",
                              "the store URL must be sqlite:PATH, postgres://... "
                              "or postgresql://...");
-    if (err)
-        err->hint = hint;
-    return rc;
+    return weft_hint(err, rc, hint);
 }
 
 enum weft_rc weft_driver_for(const char *url, const struct weft_driver **ret_driver,

@@ -297,11 +297,9 @@ static enum weft_rc refuse_old(const struct weft_lineage *seen, uint32_t timelin
                                 "the database server is on timeline %u, and another one was on "
                                 "timeline %u before",
                                 seen->timeline, timeline);
-    if (err) {
-        err->cause = WEFT_CAUSE_LOST;
-        err->hint = "stop the old primary, or make it a standby; after a restore restart weft";
-    }
-    return rc;
+    (void)weft_cause(err, rc, WEFT_CAUSE_LOST);
+    return weft_hint(err, rc,
+                     "stop the old primary, or make it a standby; after a restore restart weft");
 }
 
 /*
@@ -428,11 +426,9 @@ static enum weft_rc check_history(const struct weft_tx *tx, const struct weft_sl
 {
     if (weft_tx_reads(mode) || tx->history == slot->history)
         return WEFT_OK;
-    enum weft_rc rc =
-        weft_fail(err, WEFT_UNAVAILABLE, "the database was failed over during this request");
-    if (err)
-        err->hint = "nothing was done: try again";
-    return rc;
+    return weft_hint(
+        err, weft_fail(err, WEFT_UNAVAILABLE, "the database was failed over during this request"),
+        "nothing was done: try again");
 }
 
 /* One try. tx->lost and began_us are for ask_fate(), when the connection is lost in COMMIT. */
