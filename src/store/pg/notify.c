@@ -8,12 +8,10 @@
  */
 
 #include "store/notify.h"
-#include "base/alloc.h"
+
 #include "base/arena.h"
 #include "base/clock.h"
-#include "base/err.h"
 #include "store/pg/pg.h"
-#include "store/store.h"
 
 #include <assert.h>
 #include <poll.h>

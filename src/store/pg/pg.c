@@ -12,16 +12,14 @@
  * loses the connection in COMMIT can ask over another connection whether it committed. COMMIT may
  * be sent with the last statements: a transaction of one statement then costs one round trip. A
  * bare transaction sends only its one statement, which the Sync behind it commits. The session
- * keeps its settings and prepared statements; behind a pooler the settings go into each transaction
- * (text.c), and there are no prepared statements if the pooler would lose them (connect.c).
+ * keeps its settings and prepared statements. Behind a pooler the settings go into each
+ * transaction, and there are no prepared statements if the pooler would lose them (connect.c).
  */
 
 #include "store/pg/pg.h"
 
 #include "base/arena.h"
-#include "base/err.h"
 #include "store/cell.h"
-#include "store/store.h"
 
 #include <assert.h>
 #include <inttypes.h>
