@@ -68,23 +68,24 @@ static const char lock_timeout_keyed[] = "200ms";
 /* Its name begins with the timeline, in eight hexadecimal digits. An error in recovery. */
 #define WAL_FILE "pg_catalog.pg_walfile_name(pg_catalog.pg_current_wal_insert_lsn())"
 #define SET      "pg_catalog.set_config("
+#define SELECT_BACKEND                                                                             \
+    "SELECT pg_catalog.pg_backend_pid(), CASE WHEN NOT pg_catalog.pg_is_in_recovery() "            \
+    "THEN " WAL_FILE " END, "
+#define OWN(name) [WEFT_PG_##name - WEFT_STMT_COUNT]
 
 static const struct {
     const char *name;
     const char *text; /* NULL: built from the settings */
 } own[] = {
-    [WEFT_PG_BEGIN_READ - WEFT_STMT_COUNT] = {"begin",
-                                              "BEGIN ISOLATION LEVEL READ COMMITTED READ ONLY"},
-    [WEFT_PG_BEGIN_WRITE -
-        WEFT_STMT_COUNT] = {"begin", "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"},
-    [WEFT_PG_PIN_READ - WEFT_STMT_COUNT] = {"begin", NULL},
-    [WEFT_PG_PIN_WRITE - WEFT_STMT_COUNT] = {"begin", NULL},
-    [WEFT_PG_PIN_KEYED - WEFT_STMT_COUNT] = {"begin", NULL},
-    [WEFT_PG_COMMIT - WEFT_STMT_COUNT] = {"commit", "COMMIT"},
-    [WEFT_PG_ROLLBACK - WEFT_STMT_COUNT] = {"rollback", "ROLLBACK"},
-    [WEFT_PG_TIME - WEFT_STMT_COUNT] = {"time",
-                                        "SELECT (extract(epoch FROM pg_catalog.clock_timestamp()) "
-                                        "* 1000000)::bigint"},
+    OWN(BEGIN_READ) = {"begin", "BEGIN ISOLATION LEVEL READ COMMITTED READ ONLY"},
+    OWN(BEGIN_WRITE) = {"begin", "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"},
+    OWN(PIN_READ) = {"begin", NULL},
+    OWN(PIN_WRITE) = {"begin", NULL},
+    OWN(PIN_KEYED) = {"begin", NULL},
+    OWN(COMMIT) = {"commit", "COMMIT"},
+    OWN(ROLLBACK) = {"rollback", "ROLLBACK"},
+    OWN(TIME) = {"time",
+                 "SELECT (extract(epoch FROM pg_catalog.clock_timestamp()) * 1000000)::bigint"},
     /*
      * $1 is "xid age timeline". A number identifies our transaction only where it was assigned:
      *
@@ -100,7 +101,7 @@ static const struct {
      * message makes this statement a writing transaction, so that its own commit, at the Sync
      * behind it, waits for the same standbys; its WAL comes after that of our commit.
      */
-    [WEFT_PG_SETTLE - WEFT_STMT_COUNT] =
+    OWN(SETTLE) =
         {"settle",
          "SELECT CASE WHEN pg_catalog.pg_is_in_recovery() THEN 'in recovery'"
          " WHEN left(" WAL_FILE ", 8) = split_part($1::text, ' ', 3) THEN"
@@ -110,21 +111,14 @@ static const struct {
          " AND pg_logical_emit_message(true, 'weft', '') IS NOT NULL THEN status END"
          " FROM pg_xact_status(split_part($1, ' ', 1)::xid8) AS x(status), pg_stat_bgwriter) END"},
     /* Process, timeline and system identifier; the role may lack the right to read the last. */
-    [WEFT_PG_BACKEND - WEFT_STMT_COUNT] = {"open",
-                                           "SELECT pg_catalog.pg_backend_pid(), CASE WHEN NOT"
-                                           " pg_catalog.pg_is_in_recovery() THEN " WAL_FILE " END,"
-                                           " system_identifier FROM"
-                                           " pg_catalog.pg_control_system()"},
-    [WEFT_PG_BACKEND_ALONE - WEFT_STMT_COUNT] = {"open",
-                                                 "SELECT pg_catalog.pg_backend_pid(), CASE WHEN"
-                                                 " NOT pg_catalog.pg_is_in_recovery()"
-                                                 " THEN " WAL_FILE " END, NULL::bigint"},
-    [WEFT_PG_SESSION - WEFT_STMT_COUNT] = {"open", NULL},
+    OWN(BACKEND) = {"open", SELECT_BACKEND "system_identifier FROM pg_catalog.pg_control_system()"},
+    OWN(BACKEND_ALONE) = {"open", SELECT_BACKEND "NULL::bigint"},
+    OWN(SESSION) = {"open", NULL},
     /* Sent under a name like weft_123_probe: does the server know it by that name? */
-    [WEFT_PG_PROBE - WEFT_STMT_COUNT] = {"probe",
-                                         "SELECT count(*) FROM pg_prepared_statements"
-                                         " WHERE name LIKE 'weft\\_%\\_probe'"},
-    [WEFT_PG_FORGET - WEFT_STMT_COUNT] =
+    OWN(PROBE) = {"probe",
+                  "SELECT count(*) FROM pg_prepared_statements"
+                  " WHERE name LIKE 'weft\\_%\\_probe'"},
+    OWN(FORGET) =
         {"open",
          "DO $$ DECLARE known text; BEGIN"
          " FOR known IN SELECT name FROM pg_prepared_statements WHERE name LIKE 'weft\\_%\\_probe'"
@@ -170,10 +164,9 @@ static const char *session_text(const struct weft_pg *pg)
 
 static void set_texts(struct weft_pg *pg)
 {
-    for (size_t i = 0; i < WEFT_STMT_COUNT; i++) {
+    for (size_t i = 0; i < WEFT_STMT_COUNT; i++)
         if (weft_stmts[i].pg)
             pg->text[i] = weft_pg_place_schema(weft_stmts[i].pg, pg->schema, pg->arena);
-    }
     for (size_t i = WEFT_STMT_COUNT; i < WEFT_PG_STMT_COUNT; i++) {
         const char *text = own[i - WEFT_STMT_COUNT].text;
         pg->text[i] = text ? text : i == WEFT_PG_SESSION ? session_text(pg) : pin_text(pg, i);

@@ -31,6 +31,12 @@ enum {
     SLEEP_MAX_US = 5000,
 };
 
+struct options {
+    const char *path; /* in the arena */
+    bool synchronous_full;
+    weft_usec busy_us;
+};
+
 void weft_store_owns_process(void)
 {
     (void)sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0); /* if refused, SQLite keeps counting memory */
@@ -41,8 +47,7 @@ static enum weft_rc bad_url(struct weft_err *err, const char *text, const char *
     return weft_hint(err, weft_fail_field(err, WEFT_INVALID_VALUE, "url", "%s", text), hint);
 }
 
-static enum weft_rc read_option(char *option, struct weft_lite_options *options,
-                                struct weft_err *err)
+static enum weft_rc read_option(char *option, struct options *options, struct weft_err *err)
 {
     char *value = strchr(option, '=');
     if (value)
@@ -66,11 +71,10 @@ static enum weft_rc read_option(char *option, struct weft_lite_options *options,
                    "write sqlite:PATH?synchronous=normal&busy_ms=5000");
 }
 
-static enum weft_rc read_url(const char *url, struct weft_arena *arena,
-                             struct weft_lite_options *ret_options, struct weft_err *err)
+static enum weft_rc read_url(const char *url, struct weft_arena *arena, struct options *ret_options,
+                             struct weft_err *err)
 {
-    struct weft_lite_options options = {.synchronous_full = true,
-                                        .busy_us = BUSY_MS_DEFAULT * WEFT_MS};
+    struct options options = {.synchronous_full = true, .busy_us = BUSY_MS_DEFAULT * WEFT_MS};
     assert(strncmp(url, "sqlite:", 7) == 0);
     char *path = weft_arena_strdup(arena, url + 7);
     char *rest = strchr(path, '?');
@@ -124,8 +128,7 @@ static void give_lock(void)
 
 static void watch_forks(void)
 {
-    int failed = pthread_atfork(take_lock, give_lock, give_lock);
-    if (failed)
+    if (pthread_atfork(take_lock, give_lock, give_lock))
         weft_oom(0); /* ENOMEM is its only failure */
 }
 
@@ -304,7 +307,7 @@ static int set_wal(struct weft_lite *lite)
     return code;
 }
 
-static enum weft_rc set_up(struct weft_lite *lite, const struct weft_lite_options *options,
+static enum weft_rc set_up(struct weft_lite *lite, const struct options *options,
                            struct weft_err *err)
 {
     const char *setting[] = {
@@ -373,7 +376,7 @@ static void create_file(const char *path)
     (void)mknod(path, S_IFREG | S_IRUSR | S_IWUSR, 0);
 }
 
-static enum weft_rc open_file(struct weft_lite *lite, const struct weft_lite_options *options,
+static enum weft_rc open_file(struct weft_lite *lite, const struct options *options,
                               struct weft_err *err)
 {
     enum weft_rc rc = check_inherited(options->path, err);
@@ -413,7 +416,7 @@ static enum weft_rc open_file(struct weft_lite *lite, const struct weft_lite_opt
 bool weft_lite_absent(const char *url)
 {
     struct weft_arena *arena = weft_arena_new();
-    struct weft_lite_options options = {0};
+    struct options options = {0};
     struct stat info;
     bool absent = false;
     if (read_url(url, arena, &options, NULL) == WEFT_OK) {
@@ -428,7 +431,7 @@ bool weft_lite_absent(const char *url)
 
 enum weft_rc weft_lite_open(const char *url, struct weft_conn **ret_conn, struct weft_err *err)
 {
-    struct weft_lite_options options = {0};
+    struct options options = {0};
     struct weft_lite *lite = weft_alloc(1, sizeof(*lite));
     lite->conn.driver = &weft_driver_sqlite;
     lite->arena = weft_arena_new();

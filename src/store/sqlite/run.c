@@ -130,29 +130,19 @@ static int get_rowid(sqlite3_vtab_cursor *cursor, sqlite3_int64 *ret_rowid)
     return SQLITE_OK;
 }
 
-static void give_cell(sqlite3_context *to, enum weft_type type, const struct weft_cell *cell)
+static void give_cell(sqlite3_context *to, const struct weft_stmt_field *field,
+                      const struct weft_cell *cell)
 {
     if (cell->null)
         return; /* as it is */
-    if (!weft_cell_fits(type, cell->num)) {
+    if (!weft_cell_fits(field->type, cell->num))
         sqlite3_result_error(to, "a value is out of range", -1);
-        return;
-    }
-    switch (type) {
-    case WEFT_TYPE_BOOL:
-    case WEFT_TYPE_I16:
-    case WEFT_TYPE_I32:
-    case WEFT_TYPE_I64:
+    else if (weft_is_number(field))
         sqlite3_result_int64(to, cell->num);
-        return;
-    case WEFT_TYPE_ID:
-    case WEFT_TYPE_BYTES:
-        sqlite3_result_blob64(to, cell->data, cell->size, SQLITE_STATIC);
-        return;
-    case WEFT_TYPE_TEXT:
+    else if (field->type == WEFT_TYPE_TEXT)
         sqlite3_result_text64(to, cell->data, cell->size, SQLITE_STATIC, SQLITE_UTF8);
-        return;
-    }
+    else
+        sqlite3_result_blob64(to, cell->data, cell->size, SQLITE_STATIC);
 }
 
 static int get_column(sqlite3_vtab_cursor *cursor, sqlite3_context *to, int column)
@@ -171,7 +161,7 @@ static int get_column(sqlite3_vtab_cursor *cursor, sqlite3_context *to, int colu
     }
     const struct weft_stmt_field *field = &weft_stmts[call->stmt].param[param];
     struct weft_cell cell = weft_call_cell(call, field, row);
-    give_cell(to, field->type, &cell);
+    give_cell(to, field, &cell);
     return SQLITE_OK;
 }
 
@@ -231,10 +221,8 @@ static enum weft_rc add_bind(const struct weft_stmt_info *info, struct weft_lite
     const char *name = sqlite3_bind_parameter_name(part->stmt, index);
     for (size_t i = 0; name && i < info->param_count; i++) {
         if (strcmp(name + 1, info->param[i].name) == 0) {
-            part->bind[part->bind_count++] = (struct weft_lite_bind){
-                .param = &info->param[i],
-                .index = index,
-            };
+            part->bind[part->bind_count++] =
+                (struct weft_lite_bind){.param = &info->param[i], .index = index};
             return WEFT_OK;
         }
     }
@@ -292,33 +280,29 @@ enum weft_rc weft_lite_prepare_one(struct weft_lite *lite, enum weft_stmt stmt,
 
     const char *text = skip_space(info->sqlite);
     lite->reads_input = false;
-    while (*text) {
+    while (*text && !rc) {
         if (count == PARTS_MAX) {
             rc = weft_fail(err, WEFT_INTERNAL, "statement %s has too many parts", info->name);
-            goto out;
+            break;
         }
         struct weft_lite_part *next = &part[count++];
         int code =
             sqlite3_prepare_v3(lite->db, text, -1, SQLITE_PREPARE_PERSISTENT, &next->stmt, &text);
-        if (code != SQLITE_OK) {
-            rc = weft_lite_fail(lite, code, err, info->name);
-            goto out;
-        }
-        rc = describe_part(lite, info, next, err);
-        if (rc)
-            goto out;
-        text = skip_space(text);
+        rc = code == SQLITE_OK ? describe_part(lite, info, next, err)
+                               : weft_lite_fail(lite, code, err, info->name);
+        if (!rc)
+            text = skip_space(text);
+    }
+    if (rc) {
+        for (size_t i = 0; i < count; i++)
+            sqlite3_finalize(part[i].stmt);
+        return rc;
     }
     lite->stmt[stmt].part = weft_arena_dup(lite->arena, part, count * sizeof(part[0]));
     lite->stmt[stmt].count = count;
     if (lite->reads_input)
         lite->stmt[stmt].input_param = map_input(lite, stmt);
     return WEFT_OK;
-
-out:
-    for (size_t i = 0; i < count; i++)
-        sqlite3_finalize(part[i].stmt);
-    return rc;
 }
 
 /* ---- Running --------------------------------------------------------------------------------- */
@@ -328,20 +312,12 @@ static int bind_cell(sqlite3_stmt *stmt, const struct weft_lite_bind *bind,
 {
     if (cell->null)
         return sqlite3_bind_null(stmt, bind->index);
-    switch (bind->param->type) {
-    case WEFT_TYPE_BOOL:
-    case WEFT_TYPE_I16:
-    case WEFT_TYPE_I32:
-    case WEFT_TYPE_I64:
+    if (weft_is_number(bind->param))
         return sqlite3_bind_int64(stmt, bind->index, cell->num);
-    case WEFT_TYPE_ID:
-    case WEFT_TYPE_BYTES:
-        return sqlite3_bind_blob64(stmt, bind->index, cell->data, cell->size, SQLITE_STATIC);
-    case WEFT_TYPE_TEXT:
+    if (bind->param->type == WEFT_TYPE_TEXT)
         return sqlite3_bind_text64(stmt, bind->index, cell->data, cell->size, SQLITE_STATIC,
                                    SQLITE_UTF8);
-    }
-    return SQLITE_MISUSE;
+    return sqlite3_bind_blob64(stmt, bind->index, cell->data, cell->size, SQLITE_STATIC);
 }
 
 static enum weft_rc bind_row(struct weft_lite *lite, const struct weft_lite_part *part,

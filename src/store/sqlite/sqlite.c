@@ -22,20 +22,6 @@
 
 /* ---- Result codes ---------------------------------------------------------------------------- */
 
-struct mapping {
-    enum weft_rc rc;
-    enum weft_cause cause;
-    const char *hint; /* static */
-};
-
-static const char hint_full[] = "free space on the disk that holds the database";
-static const char hint_busy[] = "another process holds the write lock of this file";
-static const char hint_damaged[] = "restore the file from a backup";
-static const char hint_not_a_database[] =
-    "name another file, or restore this one from a backup if it was weft's; nothing was changed";
-static const char hint_permission[] =
-    "the process must be able to write the file and create files beside it";
-
 static const char *io_name(int code)
 {
     static const struct {
@@ -59,16 +45,6 @@ static const char *io_name(int code)
     return "IOERR";
 }
 
-static bool is_permission(int error)
-{
-    return error == EACCES || error == EPERM || error == EROFS;
-}
-
-static bool is_full(int error)
-{
-    return error == ENOSPC || error == EDQUOT;
-}
-
 /* A statement that does not fit the tables: the schema is older or newer than the binary. */
 static bool is_schema_text(const char *text)
 {
@@ -76,52 +52,55 @@ static bool is_schema_text(const char *text)
            strncmp(text, "no such index", 13) == 0 || strstr(text, "has no column named") != NULL;
 }
 
-static struct mapping map_constraint(int code)
-{
-    if (code == SQLITE_CONSTRAINT_UNIQUE || code == SQLITE_CONSTRAINT_PRIMARYKEY ||
-        code == SQLITE_CONSTRAINT_ROWID)
-        return (struct mapping){WEFT_CONFLICT, WEFT_CAUSE_DUPLICATE, NULL};
-    return (struct mapping){WEFT_INVALID_VALUE, WEFT_CAUSE_DATA, NULL};
-}
+static const char hint_busy[] = "another process holds the write lock of this file";
+static const char hint_permission[] =
+    "the process must be able to write the file and create files beside it";
 
-static struct mapping map_code(int code, int error, const char *text)
+/* A code of 8 bits stands for all of its extended codes. The first match counts. */
+static const struct mapping {
+    int code;
+    enum weft_rc rc;
+    enum weft_cause cause;
+    const char *hint; /* static */
+} mappings[] = {
+    {SQLITE_BUSY, WEFT_BUSY, WEFT_CAUSE_CONTENTION, hint_busy},
+    {SQLITE_LOCKED, WEFT_BUSY, WEFT_CAUSE_CONTENTION, hint_busy},
+    {SQLITE_SCHEMA, WEFT_BUSY, WEFT_CAUSE_CONTENTION, hint_busy},
+    {SQLITE_PROTOCOL, WEFT_BUSY, WEFT_CAUSE_CONTENTION, hint_busy},
+    {SQLITE_FULL, WEFT_STORAGE_FULL, WEFT_CAUSE_NONE,
+     "free space on the disk that holds the database"},
+    {SQLITE_CORRUPT, WEFT_CORRUPT, WEFT_CAUSE_NONE, "restore the file from a backup"},
+    {SQLITE_NOTADB, WEFT_CORRUPT, WEFT_CAUSE_NONE,
+     "name another file, or restore this one from a backup if it was weft's; nothing was changed"},
+    {SQLITE_NOMEM, WEFT_UNAVAILABLE, WEFT_CAUSE_NONE, NULL},
+    {SQLITE_IOERR, WEFT_UNAVAILABLE, WEFT_CAUSE_NONE, NULL},
+    {SQLITE_CANTOPEN, WEFT_UNAVAILABLE, WEFT_CAUSE_NONE, NULL},
+    {SQLITE_READONLY, WEFT_FORBIDDEN, WEFT_CAUSE_NONE, hint_permission},
+    {SQLITE_PERM, WEFT_FORBIDDEN, WEFT_CAUSE_NONE, hint_permission},
+    {SQLITE_AUTH, WEFT_FORBIDDEN, WEFT_CAUSE_NONE, hint_permission},
+    {SQLITE_CONSTRAINT_UNIQUE, WEFT_CONFLICT, WEFT_CAUSE_DUPLICATE, NULL},
+    {SQLITE_CONSTRAINT_PRIMARYKEY, WEFT_CONFLICT, WEFT_CAUSE_DUPLICATE, NULL},
+    {SQLITE_CONSTRAINT_ROWID, WEFT_CONFLICT, WEFT_CAUSE_DUPLICATE, NULL},
+    {SQLITE_CONSTRAINT, WEFT_INVALID_VALUE, WEFT_CAUSE_DATA, NULL},
+    {SQLITE_TOOBIG, WEFT_INVALID_VALUE, WEFT_CAUSE_DATA, NULL},
+    {SQLITE_MISMATCH, WEFT_INVALID_VALUE, WEFT_CAUSE_DATA, NULL},
+};
+
+static const struct mapping *find_mapping(int code, int error, const char *text)
 {
-    switch (code & 0xff) {
-    case SQLITE_BUSY:
-    case SQLITE_LOCKED:
-    case SQLITE_SCHEMA:
-    case SQLITE_PROTOCOL:
-        return (struct mapping){WEFT_BUSY, WEFT_CAUSE_CONTENTION, hint_busy};
-    case SQLITE_FULL:
-        return (struct mapping){WEFT_STORAGE_FULL, WEFT_CAUSE_NONE, hint_full};
-    case SQLITE_CORRUPT:
-        return (struct mapping){WEFT_CORRUPT, WEFT_CAUSE_NONE, hint_damaged};
-    case SQLITE_NOTADB:
-        return (struct mapping){WEFT_CORRUPT, WEFT_CAUSE_NONE, hint_not_a_database};
-    case SQLITE_IOERR:
-        if (is_full(error))
-            return (struct mapping){WEFT_STORAGE_FULL, WEFT_CAUSE_NONE, hint_full};
-        return (struct mapping){WEFT_UNAVAILABLE, WEFT_CAUSE_NONE, NULL};
-    case SQLITE_READONLY:
-    case SQLITE_PERM:
-    case SQLITE_AUTH:
-        return (struct mapping){WEFT_FORBIDDEN, WEFT_CAUSE_NONE, hint_permission};
-    case SQLITE_CANTOPEN:
-        if (is_permission(error))
-            return (struct mapping){WEFT_FORBIDDEN, WEFT_CAUSE_NONE, hint_permission};
-        return (struct mapping){WEFT_UNAVAILABLE, WEFT_CAUSE_NONE, NULL};
-    case SQLITE_CONSTRAINT:
-        return map_constraint(code);
-    case SQLITE_TOOBIG:
-    case SQLITE_MISMATCH:
-        return (struct mapping){WEFT_INVALID_VALUE, WEFT_CAUSE_DATA, NULL};
-    case SQLITE_ERROR:
-        if (is_schema_text(text))
-            return (struct mapping){WEFT_SCHEMA, WEFT_CAUSE_NONE, "run `weft migrate`"};
-        return (struct mapping){WEFT_INTERNAL, WEFT_CAUSE_NONE, NULL};
-    default:
-        return (struct mapping){WEFT_INTERNAL, WEFT_CAUSE_NONE, NULL};
-    }
+    static const struct mapping other = {0, WEFT_INTERNAL, WEFT_CAUSE_NONE, NULL};
+    static const struct mapping schema = {0, WEFT_SCHEMA, WEFT_CAUSE_NONE, "run `weft migrate`"};
+    if ((code & 0xff) == SQLITE_ERROR && is_schema_text(text))
+        return &schema;
+    /* errno tells more than these two codes. */
+    if ((code & 0xff) == SQLITE_IOERR && (error == ENOSPC || error == EDQUOT))
+        code = SQLITE_FULL;
+    if ((code & 0xff) == SQLITE_CANTOPEN && (error == EACCES || error == EPERM || error == EROFS))
+        code = SQLITE_PERM;
+    for (size_t i = 0; i < WEFT_LEN(mappings); i++)
+        if (mappings[i].code == code || mappings[i].code == (code & 0xff))
+            return &mappings[i];
+    return &other;
 }
 
 /* The message is SQLite's own, which names tables and constraints but no values. */
@@ -130,21 +109,16 @@ enum weft_rc weft_lite_fail(struct weft_lite *lite, int code, struct weft_err *e
 {
     int error = sqlite3_system_errno(lite->db);
     const char *text = sqlite3_errmsg(lite->db);
-    struct mapping mapping = map_code(code, error, text);
-    if ((code & 0xff) == SQLITE_NOMEM) /* the arena would have ended the process as well */
-        mapping.rc = WEFT_UNAVAILABLE;
+    const struct mapping *mapping = find_mapping(code, error, text);
     if ((code & 0xff) == SQLITE_IOERR) {
         char reason[64];
-        (void)weft_fail(err, mapping.rc, "%s: %s (%s, %s)", what, text, io_name(code),
+        (void)weft_fail(err, mapping->rc, "%s: %s (%s, %s)", what, text, io_name(code),
                         strerror_r(error, reason, sizeof(reason)));
     } else {
-        (void)weft_fail(err, mapping.rc, "%s: %s", what, text);
+        (void)weft_fail(err, mapping->rc, "%s: %s", what, text);
     }
-    if (err) {
-        err->cause = mapping.cause;
-        err->hint = mapping.hint;
-    }
-    return mapping.rc;
+    (void)weft_cause(err, mapping->rc, mapping->cause);
+    return weft_hint(err, mapping->rc, mapping->hint);
 }
 
 /* ---- Transactions ---------------------------------------------------------------------------- */
@@ -197,8 +171,7 @@ static enum weft_rc lite_commit(struct weft_conn *conn, struct weft_err *err)
             /* The log may hold the commit although the disk did not confirm it: after a crash it
              * may reappear. The result is unknown, and this connection must stop writing. */
             conn->broken = true;
-            if (err)
-                err->cause = WEFT_CAUSE_LOST_IN_COMMIT;
+            (void)weft_cause(err, rc, WEFT_CAUSE_LOST_IN_COMMIT);
         }
         lite_rollback(conn);
         return rc;

@@ -72,12 +72,6 @@ struct weft_lite {
     bool synchronous_full;
 };
 
-struct weft_lite_options {
-    const char *path; /* in the arena */
-    bool synchronous_full;
-    weft_usec busy_us;
-};
-
 static inline const char *weft_lite_synchronous(bool full)
 {
     return full ? "PRAGMA synchronous = full" : "PRAGMA synchronous = normal";
