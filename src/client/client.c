@@ -14,7 +14,7 @@
 #include "base/alloc.h"
 #include "base/arena.h"
 #include "base/err.h"
-#include "base/fork.h"
+#include "base/thread.h"
 #include "client/remote/remote.h"
 #include "client/worker/wake.h"
 #include "core/spec.h"

@@ -16,7 +16,7 @@
 #include "base/id.h"
 #include "base/str.h"
 #include "core/fence.h"
-#include "core/retry.h"
+#include "core/policy.h"
 #include "core/spec.h"
 #include "core/state.h"
 #include "engine/engine_state.h"

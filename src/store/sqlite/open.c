@@ -10,8 +10,8 @@
 
 #include "base/arena.h"
 #include "base/clock.h"
-#include "base/fork.h"
 #include "base/id.h"
+#include "base/thread.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -44,7 +44,7 @@ void weft_store_owns_process(void)
 
 static enum weft_rc bad_url(struct weft_err *err, const char *text, const char *hint)
 {
-    return weft_hint(err, weft_fail_field(err, WEFT_INVALID_VALUE, "url", "%s", text), hint);
+    return weft_hint(err, weft_invalid(err, "url", "%s", text), hint);
 }
 
 static enum weft_rc read_option(char *option, struct options *options, struct weft_err *err)
@@ -243,8 +243,7 @@ static enum weft_rc explain_open(struct weft_lite *lite, const char *path, int c
     if ((code & 0xff) != SQLITE_CANTOPEN && (code & 0xff) != SQLITE_READONLY)
         return weft_lite_fail(lite, code, err, path);
     if (stat(path, &info) == 0 && S_ISDIR(info.st_mode))
-        return weft_fail_field(err, WEFT_INVALID_VALUE, "url", "%s is a directory, not a file",
-                               path);
+        return weft_invalid(err, "url", "%s is a directory, not a file", path);
     const char *slash = strrchr(path, '/');
     const char *folder = weft_arena_printf(lite->arena, "%.*s", (int)(slash - path) + 1, path);
     if (stat(folder, &info) != 0 && (errno == ENOENT || errno == ENOTDIR))
