@@ -233,7 +233,7 @@ const char *weft_pg_place_schema(const char *sql, const char *schema, struct wef
 
 static enum weft_rc bad_url(struct weft_err *err, const char *text, const char *hint)
 {
-    return weft_hint(err, weft_fail_field(err, WEFT_INVALID_VALUE, "url", "%s", text), hint);
+    return weft_hint(err, weft_invalid(err, "url", "%s", text), hint);
 }
 
 static bool is_schema_name(const char *name)

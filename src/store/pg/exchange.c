@@ -113,20 +113,6 @@ static size_t cell_size(const struct weft_cell *cell, enum weft_type type)
     return types[type].size > 0 ? types[type].size : cell->size;
 }
 
-/* The bytes a parameter needs in the scratch memory. */
-static size_t measure(const struct weft_call *call, const struct weft_stmt_field *param)
-{
-    if (!param->column)
-        return types[param->type].size;
-    size_t bytes = ARRAY_HEADER + call->rows * sizeof(int32_t);
-    for (size_t row = 0; row < call->rows; row++) {
-        struct weft_cell cell = weft_call_cell(call, param, row);
-        if (!cell.null)
-            bytes += cell_size(&cell, param->type);
-    }
-    return bytes;
-}
-
 static char *put_element(char *at, const struct weft_cell *cell, enum weft_type type)
 {
     if (cell->null)
@@ -180,25 +166,33 @@ static void put_param(char **at, const struct weft_call *call, size_t i, struct 
     }
 }
 
+/* Adds the bytes that a parameter needs in the scratch memory. False: a number is out of range. */
+static bool measure(const struct weft_call *call, const struct weft_stmt_field *param,
+                    size_t *bytes)
+{
+    if (param->column)
+        *bytes += ARRAY_HEADER + call->rows * sizeof(int32_t);
+    for (size_t row = 0; row < (param->column ? call->rows : 1); row++) {
+        struct weft_cell cell = weft_call_cell(call, param, row);
+        if (!cell.null && !weft_cell_fits(param->type, cell.num))
+            return false;
+        if (!cell.null && (param->column || weft_is_number(param)))
+            *bytes += cell_size(&cell, param->type);
+    }
+    return true;
+}
+
 static enum weft_rc check_call(const struct weft_call *call, size_t *ret_bytes,
                                struct weft_err *err)
 {
     const struct weft_stmt_info *info = &weft_stmts[call->stmt];
-    size_t rows = weft_call_runs(call), bytes = 0;
+    size_t bytes = 0;
     if (info->param_count > PARAMS_MAX)
         return weft_fail(err, WEFT_INTERNAL, "statement %s has too many parameters", info->name);
-    for (size_t i = 0; i < info->param_count; i++) {
-        const struct weft_stmt_field *param = &info->param[i];
-        bytes += measure(call, param);
-        if (!weft_is_number(param))
-            continue;
-        for (size_t row = 0; row < (param->column ? rows : 1); row++) {
-            struct weft_cell cell = weft_call_cell(call, param, row);
-            if (!cell.null && !weft_cell_fits(param->type, cell.num))
-                return weft_fail(err, WEFT_INTERNAL, "statement %s: %s is out of range", info->name,
-                                 param->name);
-        }
-    }
+    for (size_t i = 0; i < info->param_count; i++)
+        if (!measure(call, &info->param[i], &bytes))
+            return weft_fail(err, WEFT_INTERNAL, "statement %s: %s is out of range", info->name,
+                             info->param[i].name);
     if (bytes > SCRATCH_MAX)
         return weft_fail(err, WEFT_TOO_LARGE, "statement %s: %zu bytes of parameters", info->name,
                          bytes);
@@ -225,17 +219,12 @@ static enum weft_rc encode(struct weft_pg *pg, const struct weft_call *call,
     return WEFT_OK;
 }
 
-static bool is_number(Oid type)
-{
-    return type == OID_BOOL || type == OID_INT2 || type == OID_INT4 || type == OID_INT8 ||
-           type == OID_XID8;
-}
-
 /* Whether a column of the server's type can be read into a result that is declared so. */
 static bool is_declared(const struct weft_stmt_field *result, Oid type)
 {
     if (weft_is_number(result))
-        return is_number(type);
+        return type == OID_BOOL || type == OID_INT2 || type == OID_INT4 || type == OID_INT8 ||
+               type == OID_XID8;
     if (result->type == WEFT_TYPE_TEXT)
         return type == OID_TEXT || type == OID_VARCHAR || type == OID_NAME;
     return type == types[result->type].one;
@@ -515,23 +504,24 @@ void weft_pg_clear(struct weft_pg_step *step, size_t count)
     }
 }
 
-static enum weft_rc drain_simple(struct weft_pg *pg, struct weft_err *err)
+enum weft_rc weft_pg_drain(struct weft_pg *pg, const char *what, weft_usec most_us,
+                           struct weft_err *err)
 {
-    weft_usec deadline_us = weft_boot_us() + SCRIPT_MAX_US;
+    weft_usec deadline_us = weft_boot_us() + most_us;
     enum weft_rc rc = WEFT_OK;
     for (;;) {
         PGresult *result = NULL;
         if (!next_result(pg, deadline_us, &result))
-            return weft_pg_lost(pg, "script", "the server did not answer in time", err);
+            return weft_pg_lost(pg, what, "the server did not answer in time", err);
         if (!result)
             break;
         if (!rc && !is_good(result) && PQresultStatus(result) != PGRES_EMPTY_QUERY)
-            rc = weft_pg_fail(pg, result, "script", err);
+            rc = weft_pg_fail(pg, result, what, err);
         PQclear(result);
     }
     if (PQstatus(pg->pq) == CONNECTION_BAD) {
         pg->conn.broken = true;
-        rc = rc ? rc : weft_pg_lost(pg, "script", PQerrorMessage(pg->pq), err);
+        rc = rc ? rc : weft_pg_lost(pg, what, PQerrorMessage(pg->pq), err);
     }
     return rc;
 }
@@ -541,7 +531,7 @@ enum weft_rc weft_pg_simple(struct weft_pg *pg, const char *sql, struct weft_err
     /* Several statements in one text need the simple protocol, which pipelines do not support. */
     if (!PQexitPipelineMode(pg->pq) || !PQsendQuery(pg->pq, sql))
         return weft_pg_lost(pg, "script", PQerrorMessage(pg->pq), err);
-    enum weft_rc rc = drain_simple(pg, err);
+    enum weft_rc rc = weft_pg_drain(pg, "script", SCRIPT_MAX_US, err);
     if (!pg->conn.broken && !PQenterPipelineMode(pg->pq))
         return weft_pg_lost(pg, "script", PQerrorMessage(pg->pq), err);
     return rc;

@@ -113,6 +113,9 @@ uint32_t weft_pg_get_timeline(const PGresult *result, int row, int column);
 enum weft_rc weft_pg_exchange(struct weft_pg *pg, struct weft_pg_step *step, size_t count,
                               struct weft_err *err);
 void weft_pg_clear(struct weft_pg_step *step, size_t count);
+/* Waits for all answers to what was sent outside a pipeline. */
+enum weft_rc weft_pg_drain(struct weft_pg *pg, const char *what, weft_usec most_us,
+                           struct weft_err *err);
 /* Plain SQL of several statements; may take longer than an exchange. */
 enum weft_rc weft_pg_simple(struct weft_pg *pg, const char *sql, struct weft_err *err);
 /* True when the server is known to have ended the session; no round trip. */
