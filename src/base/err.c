@@ -31,40 +31,24 @@ static const struct row *row_of(enum weft_rc rc)
     return &table[rc];
 }
 
-WEFT_PRINTF(4, 0)
-static void record(struct weft_err *err, enum weft_rc rc, const char *field, const char *fmt,
-                   va_list args)
+enum weft_rc weft_fail_field(struct weft_err *err, enum weft_rc rc, const char *field,
+                             const char *fmt, ...)
 {
     assert(rc != WEFT_OK);
     if (!err)
-        return;
+        return rc;
     /* Longer than err->text, so that weft_utf8_cut() sees the whole character at the cut. */
     char text[sizeof(err->text) + 4];
+    va_list args;
+    va_start(args, fmt);
     int length = vsnprintf(text, sizeof(text), fmt, args);
+    va_end(args);
     assert(length >= 0);
     size_t size = (size_t)length < sizeof(text) ? (size_t)length : sizeof(text) - 1;
     size = weft_utf8_cut(text, size, sizeof(err->text) - 1);
 
     *err = (struct weft_err){.rc = rc, .field = field};
     memcpy(err->text, text, size);
-}
-
-enum weft_rc weft_fail(struct weft_err *err, enum weft_rc rc, const char *fmt, ...)
-{
-    va_list args;
-    va_start(args, fmt);
-    record(err, rc, NULL, fmt, args);
-    va_end(args);
-    return rc;
-}
-
-enum weft_rc weft_fail_field(struct weft_err *err, enum weft_rc rc, const char *field,
-                             const char *fmt, ...)
-{
-    va_list args;
-    va_start(args, fmt);
-    record(err, rc, field, fmt, args);
-    va_end(args);
     return rc;
 }
 
@@ -100,4 +84,19 @@ int weft_rc_http(enum weft_rc rc)
 bool weft_rc_retryable(enum weft_rc rc)
 {
     return row_of(rc)->retry;
+}
+
+#define X(name, text) const char weft_hint_##name[] = text;
+WEFT_HINTS(X)
+#undef X
+
+const char *weft_hint_find(const char *text)
+{
+#define X(name, text) weft_hint_##name,
+    static const char *const hints[] = {WEFT_HINTS(X)};
+#undef X
+    for (size_t i = 0; i < WEFT_LEN(hints); i++)
+        if (strcmp(hints[i], text) == 0)
+            return hints[i];
+    return NULL;
 }

@@ -7,14 +7,13 @@
 
 #include "base/id.h"
 
-#include "base/arena.h"
-#include "base/fork.h"
+#include "base/alloc.h"
 #include "base/str.h"
+#include "base/thread.h"
 
 #include <assert.h>
 #include <errno.h>
 #include <openssl/evp.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>

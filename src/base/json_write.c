@@ -5,7 +5,6 @@
 #include "base/buf.h"
 #include "base/json.h"
 #include "base/limits.h"
-#include "base/locale.h"
 #include "base/str.h"
 
 #include <assert.h>

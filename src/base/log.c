@@ -42,18 +42,6 @@ void weft_log_init(enum weft_level level, enum weft_log_format format, int fd)
     atomic_store(&log_level, (int)level);
 }
 
-bool weft_log_wants(enum weft_level level)
-{
-    assert(level != WEFT_SILENT);
-    return (int)level <= atomic_load_explicit(&log_level, memory_order_relaxed);
-}
-
-const char *weft_level_word(enum weft_level level)
-{
-    assert((unsigned)level < WEFT_LEVEL_COUNT);
-    return level_word[level];
-}
-
 bool weft_level_parse(const char *word, enum weft_level *ret_level)
 {
     for (unsigned i = 0; i < WEFT_LEVEL_COUNT; i++) {
@@ -206,14 +194,15 @@ void weft_log_collect_end(void)
 
 void weft_log(enum weft_level level, const char *message, const struct weft_field field[])
 {
-    if (!weft_log_wants(level))
+    assert(level != WEFT_SILENT);
+    if ((int)level > atomic_load_explicit(&log_level, memory_order_relaxed))
         return;
     struct line line; /* the bytes are not zeroed: only what was added is read */
     line.format = (enum weft_log_format)atomic_load(&log_format);
     line.size = 0;
     line.cut = false;
     add_time(&line);
-    add_field(&line, &F_STR("level", weft_level_word(level)));
+    add_field(&line, &F_STR("level", level_word[level]));
     add_field(&line, &F_STR("msg", message));
     for (; field->key; field++)
         add_field(&line, field);

@@ -66,7 +66,6 @@ struct weft_field {
 
 /* Lines of this and more severe levels go to fd, which is borrowed. May be called again. */
 void weft_log_init(enum weft_level level, enum weft_log_format format, int fd);
-bool weft_log_wants(enum weft_level level); /* before computing a costly field */
 void weft_log(enum weft_level level, const char *message, const struct weft_field field[]);
 
 /*
@@ -77,8 +76,7 @@ void weft_log_collect(void);
 void weft_log_flush(void);
 void weft_log_collect_end(void); /* flushes */
 
-/* "warn"; WEFT_SILENT is "silent". The other way round, false for a word that is no level. */
-const char *weft_level_word(enum weft_level level);
+/* "silent", "error", "warn", "info" or "debug"; false for a word that is no level. */
 WEFT_MUST_CHECK bool weft_level_parse(const char *word, enum weft_level *ret_level);
 
 #endif

@@ -5,6 +5,7 @@
 #include "base/arena.h"
 #include "base/limits.h"
 
+#include <pthread.h>
 #include <string.h>
 
 static bool is_tail(unsigned char c)
@@ -153,6 +154,22 @@ int weft_hex_digit(char c)
     return -1;
 }
 
+static locale_t c_locale; /* made once and never freed: another thread may be using it */
+
+static void make_locale(void)
+{
+    c_locale = newlocale(LC_ALL_MASK, "C", (locale_t)0);
+    if (c_locale == (locale_t)0)
+        weft_oom(0);
+}
+
+locale_t weft_c_locale(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    (void)pthread_once(&once, make_locale);
+    return c_locale;
+}
+
 /* ---- Passwords in URLs ----------------------------------------------------------------------- */
 
 /*
@@ -247,4 +264,103 @@ uint32_t weft_text_bucket(const char *text, uint32_t buckets)
     for (; text && *text; text++)
         hash = (hash ^ (unsigned char)*text) * 16777619U;
     return (hash ^ hash >> 16) % buckets;
+}
+
+/* ---- Base64 ---------------------------------------------------------------------------------- */
+
+static const char standard[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+static const char for_urls[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+
+/* Without padding, without the NUL. */
+static char *encode(const uint8_t *from, size_t size, const char *alphabet, char *to)
+{
+    for (; size >= 3; size -= 3, from += 3) {
+        uint32_t bits = (uint32_t)from[0] << 16 | (uint32_t)from[1] << 8 | from[2];
+        *to++ = alphabet[bits >> 18];
+        *to++ = alphabet[bits >> 12 & 0x3f];
+        *to++ = alphabet[bits >> 6 & 0x3f];
+        *to++ = alphabet[bits & 0x3f];
+    }
+    if (size > 0) {
+        uint32_t bits = (uint32_t)from[0] << 16 | (size == 2 ? (uint32_t)from[1] << 8 : 0);
+        *to++ = alphabet[bits >> 18];
+        *to++ = alphabet[bits >> 12 & 0x3f];
+        if (size == 2)
+            *to++ = alphabet[bits >> 6 & 0x3f];
+    }
+    return to;
+}
+
+size_t weft_base64_encode(const void *data, size_t size, char *ret_text)
+{
+    char *to = encode(data, size, standard, ret_text);
+    while ((to - ret_text) % 4 != 0)
+        *to++ = '=';
+    *to = '\0';
+    return (size_t)(to - ret_text);
+}
+
+size_t weft_base64url(const void *data, size_t size, char *ret_text)
+{
+    char *to = encode(data, size, for_urls, ret_text);
+    *to = '\0';
+    return (size_t)(to - ret_text);
+}
+
+/* 0..63, or 64 for a character that is not in the alphabet, which ends in the two marks. */
+static uint32_t value_of(char c, const char marks[2])
+{
+    if (c >= 'A' && c <= 'Z')
+        return (uint32_t)(c - 'A');
+    if (c >= 'a' && c <= 'z')
+        return (uint32_t)(c - 'a' + 26);
+    if (c >= '0' && c <= '9')
+        return (uint32_t)(c - '0' + 52);
+    return c == marks[0] ? 62 : c == marks[1] ? 63 : 64;
+}
+
+/* The `count` characters of a group, 4 or at the end of a text 2 or 3, as count - 1 bytes. */
+static bool decode_group(const char *text, size_t count, const char marks[2], uint8_t *to)
+{
+    uint32_t bits = 0;
+    for (size_t i = 0; i < 4; i++) {
+        uint32_t value = i < count ? value_of(text[i], marks) : 0;
+        if (value > 63)
+            return false;
+        bits = bits << 6 | value;
+    }
+    if (count < 2 || (count == 3 && (bits & 0xff)) || (count == 2 && (bits & 0xffff)))
+        return false;
+    for (size_t i = 0; i < count - 1; i++)
+        to[i] = (uint8_t)(bits >> (16 - 8 * i));
+    return true;
+}
+
+/* Without padding. */
+static bool decode(const char *text, size_t size, const char marks[2], void *ret_data,
+                   size_t *ret_size)
+{
+    uint8_t *to = ret_data;
+    for (size_t at = 0; at < size; at += 4) {
+        size_t count = size - at < 4 ? size - at : 4;
+        if (!decode_group(text + at, count, marks, to))
+            return false;
+        to += count - 1;
+    }
+    *ret_size = (size_t)(to - (uint8_t *)ret_data);
+    return true;
+}
+
+bool weft_base64url_decode(const char *text, size_t size, void *ret_data, size_t *ret_size)
+{
+    return decode(text, size, "-_", ret_data, ret_size);
+}
+
+bool weft_base64_decode(const char *text, size_t size, void *ret_data, size_t *ret_size)
+{
+    if (size % 4 != 0)
+        return false;
+    if (size > 0 && text[size - 1] == '=')
+        size -= text[size - 2] == '=' ? 2 : 1;
+    return decode(text, size, "+/", ret_data, ret_size);
 }

@@ -2,9 +2,11 @@
 #ifndef WEFT_BASE_STR_H
 #define WEFT_BASE_STR_H
 
-/* Checks of text from outside, numbers as text, and URLs without their secrets. Pure functions. */
+/* Checks of text from outside, numbers and bytes as text, URLs without secrets. Pure functions. */
 
 #include "base/base.h"
+
+#include <locale.h>
 
 /* The size of the well-formed UTF-8 character that text begins with (1..4), or 0 for none. */
 size_t weft_utf8_size(const char *text, size_t size);
@@ -29,8 +31,32 @@ size_t weft_i64_print(int64_t number, char ret_text[WEFT_NUMBER_TEXT]);
 size_t weft_utf8_cut(const char *text, size_t size, size_t max);
 /* A stable hash from 0 to buckets - 1; NULL hashes like the empty text. */
 uint32_t weft_text_bucket(const char *text, uint32_t buckets);
+/* The "C" locale, for numbers: the program that embeds weft may have chosen a decimal comma. */
+locale_t weft_c_locale(void);
 /* A URL as it may be shown: passwords in it are replaced. In the arena, or the URL itself. */
 struct weft_arena;
 const char *weft_url_masked(const char *url, struct weft_arena *arena);
+
+/*
+ * Base64: bytes as text (RFC 4648). The decoder is strict: padding must be there, nothing else may
+ * be, and the bits that pad the last character must be zero, so that equal bytes have one text
+ * only.
+ */
+/* The characters that `size` bytes take with padding, without the NUL. */
+#define WEFT_BASE64_SIZE(size) (((size) + 2) / 3 * 4)
+
+/* Writes WEFT_BASE64_SIZE(size) characters and a NUL; returns their number. */
+size_t weft_base64_encode(const void *data, size_t size, char *ret_text);
+/* ret_data needs size / 4 * 3 bytes. False, with ret_data overwritten, if it is not base64. */
+WEFT_MUST_CHECK bool weft_base64_decode(const char *text, size_t size, void *ret_data,
+                                        size_t *ret_size);
+/*
+ * The alphabet of URLs and file names, without padding; for tokens. Room for
+ * WEFT_BASE64_SIZE(size) + 1 always suffices. Returns the number of characters.
+ */
+size_t weft_base64url(const void *data, size_t size, char *ret_text);
+/* ret_data needs (size + 3) / 4 * 3 bytes; otherwise as weft_base64_decode(). */
+WEFT_MUST_CHECK bool weft_base64url_decode(const char *text, size_t size, void *ret_data,
+                                           size_t *ret_size);
 
 #endif

@@ -2,10 +2,12 @@
 
 #include "base/thread.h"
 
+#include "base/alloc.h"
 #include "base/clock.h"
 #include "base/log.h"
 
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <time.h>
 
@@ -45,4 +47,24 @@ void weft_cond_until(pthread_cond_t *cond, pthread_mutex_t *lock, weft_usec unti
     weft_usec at_us = at.tv_sec * WEFT_SECOND + at.tv_nsec / 1000 + left_us;
     at = (struct timespec){.tv_sec = at_us / WEFT_SECOND, .tv_nsec = at_us % WEFT_SECOND * 1000};
     (void)pthread_cond_clockwait(cond, lock, CLOCK_MONOTONIC, &at);
+}
+
+static _Atomic uint64_t forks;
+
+static void in_child(void)
+{
+    atomic_fetch_add(&forks, 1);
+}
+
+static void watch_forks(void)
+{
+    if (pthread_atfork(NULL, NULL, in_child))
+        weft_oom(0); /* ENOMEM is its only failure */
+}
+
+uint64_t weft_forks(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    (void)pthread_once(&once, watch_forks);
+    return atomic_load_explicit(&forks, memory_order_relaxed);
 }

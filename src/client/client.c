@@ -14,7 +14,7 @@
 #include "base/alloc.h"
 #include "base/arena.h"
 #include "base/err.h"
-#include "base/fork.h"
+#include "base/thread.h"
 #include "client/remote/remote.h"
 #include "client/worker/wake.h"
 #include "core/spec.h"
@@ -45,10 +45,8 @@ enum weft_rc weft_check_process(const struct weft *weft, struct weft_err *err)
 {
     if (weft->forks == weft_forks())
         return WEFT_OK;
-    enum weft_rc rc = weft_fail(err, WEFT_MISUSE, "this handle was opened before fork()");
-    if (err)
-        err->hint = "open a new one in the child";
-    return rc;
+    return weft_hint(err, weft_fail(err, WEFT_MISUSE, "this handle was opened before fork()"),
+                     "open a new one in the child");
 }
 
 enum weft_rc weft_check_given(const struct weft_given *given, struct weft_err *err)
@@ -200,22 +198,12 @@ void weft_answer_free(void *answer, size_t size, struct weft_arena *arena)
 
 /* ---- Opening --------------------------------------------------------------------------------- */
 
-static char *copy_text(const char *text)
-{
-    char *copy = strdup(text);
-    if (!copy)
-        weft_oom(strlen(text) + 1);
-    return copy;
-}
-
 static struct weft *make_handle(const struct weft_backend *backend, const char *ns)
 {
-    struct weft *weft = calloc(1, sizeof(*weft));
-    if (!weft)
-        weft_oom(sizeof(*weft));
+    struct weft *weft = weft_alloc(1, sizeof(*weft));
     weft->backend = backend;
     weft->forks = weft_forks();
-    weft->ns = copy_text(ns);
+    weft->ns = weft_strdup(ns);
     pthread_mutex_init(&weft->lock, NULL);
     pthread_condattr_t attr;
     pthread_condattr_init(&attr);

@@ -38,10 +38,9 @@ enum weft_rc weft_capset_text(const char *const *token, size_t count, struct wef
     size_t bytes = 0;
     for (size_t i = 0; i < count; i++) {
         if (!token_valid(token[i]))
-            return weft_fail_field(err, WEFT_INVALID_VALUE, "capabilities",
-                                   "capability %zu must be printable ASCII without spaces and "
-                                   "commas",
-                                   i);
+            return weft_invalid(err, "capabilities",
+                                "capability %zu must be printable ASCII without spaces and commas",
+                                i);
         sorted[i] = token[i];
         bytes += strlen(token[i]) + 1;
     }

@@ -4,9 +4,9 @@
 
 #include "core/cursor.h"
 
-#include "base/base64.h"
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/str.h"
 
 #include <openssl/sha.h>
 #include <string.h>
@@ -54,42 +54,20 @@ const char *weft_cursor_write(const struct weft_cursor_list *list, const void *p
 
 enum weft_rc weft_cursor_refuse(struct weft_err *err)
 {
-    return weft_hint(err,
-                     weft_fail_field(err, WEFT_INVALID_VALUE, "after",
-                                     "after is not a cursor that this list gave"),
+    return weft_hint(err, weft_invalid(err, "after", "after is not a cursor that this list gave"),
                      "give the next of a page with the same filter and namespace; without after "
                      "the list starts from the beginning");
-}
-
-/* From base64url to the strict decoder's alphabet; false for a text with +, / or padding. */
-static bool decode(const char *text, uint8_t *ret_bytes, size_t *ret_size)
-{
-    char plain[WEFT_CURSOR_TEXT_MAX + 4];
-    size_t size = strnlen(text, WEFT_CURSOR_TEXT_MAX);
-    if (size == 0 || size == WEFT_CURSOR_TEXT_MAX)
-        return false;
-    for (size_t i = 0; i < size; i++) {
-        if (text[i] == '+' || text[i] == '/' || text[i] == '=')
-            return false;
-        plain[i] = text[i];
-        if (text[i] == '-')
-            plain[i] = '+';
-        else if (text[i] == '_')
-            plain[i] = '/';
-    }
-    while (size % 4 != 0)
-        plain[size++] = '=';
-    return weft_base64_decode(plain, size, ret_bytes, ret_size);
 }
 
 enum weft_rc weft_cursor_read(const struct weft_cursor_list *list, const char *text,
                               void *ret_place, size_t *ret_size, struct weft_err *err)
 {
     uint8_t head[HEAD_BYTES], bytes[WEFT_CURSOR_TEXT_MAX + 4];
-    size_t size = 0;
+    size_t size = 0, length = strnlen(text, WEFT_CURSOR_TEXT_MAX);
     put_head(list, head);
-    if (!decode(text, bytes, &size) || size < HEAD_BYTES ||
-        size - HEAD_BYTES > WEFT_CURSOR_PLACE_MAX || memcmp(bytes, head, HEAD_BYTES) != 0)
+    if (length == WEFT_CURSOR_TEXT_MAX || !weft_base64url_decode(text, length, bytes, &size) ||
+        size < HEAD_BYTES || size - HEAD_BYTES > WEFT_CURSOR_PLACE_MAX ||
+        memcmp(bytes, head, HEAD_BYTES) != 0)
         return weft_cursor_refuse(err);
     *ret_size = size - HEAD_BYTES;
     memcpy(ret_place, bytes + HEAD_BYTES, *ret_size);

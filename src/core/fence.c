@@ -2,31 +2,29 @@
 
 #include "core/fence.h"
 
+static enum weft_fence fence_after(enum weft_ended ended)
+{
+    static const enum weft_fence fence[WEFT_ENDED_COUNT] = {
+        [WEFT_ENDED_COMPLETED] = WEFT_FENCE_FINISHED,
+        [WEFT_ENDED_FAILED] = WEFT_FENCE_FINISHED,
+        [WEFT_ENDED_TIMED_OUT] = WEFT_FENCE_TIMED_OUT,
+        [WEFT_ENDED_LOST] = WEFT_FENCE_LOST,
+        [WEFT_ENDED_RELEASED] = WEFT_FENCE_RELEASED,
+        [WEFT_ENDED_DELAYED] = WEFT_FENCE_RELEASED,
+        [WEFT_ENDED_REVOKED] = WEFT_FENCE_REVOKED,
+        [WEFT_ENDED_CANCELLED] = WEFT_FENCE_CANCELLED,
+        [WEFT_ENDED_EXPIRED] = WEFT_FENCE_EXPIRED,
+    };
+    return (unsigned)ended < WEFT_ENDED_COUNT ? fence[ended] : WEFT_FENCE_NONE;
+}
+
 static enum weft_fence fence_of(const struct weft_lease_facts *facts, int32_t epoch)
 {
-    switch (facts->ended) {
-    case WEFT_ENDED_COMPLETED:
-    case WEFT_ENDED_FAILED:
-        return WEFT_FENCE_FINISHED;
-    case WEFT_ENDED_TIMED_OUT:
-        return WEFT_FENCE_TIMED_OUT;
-    case WEFT_ENDED_LOST:
+    enum weft_fence fence = fence_after(facts->ended);
+    if (fence == WEFT_FENCE_LOST)
         return facts->epoch > epoch ? WEFT_FENCE_RECLAIMED : WEFT_FENCE_LOST;
-    case WEFT_ENDED_RELEASED:
-    case WEFT_ENDED_DELAYED:
-        return WEFT_FENCE_RELEASED;
-    case WEFT_ENDED_REVOKED:
-        return WEFT_FENCE_REVOKED;
-    case WEFT_ENDED_CANCELLED:
-        return WEFT_FENCE_CANCELLED;
-    case WEFT_ENDED_EXPIRED:
-        return WEFT_FENCE_EXPIRED;
-    case WEFT_ENDED_NONE:
-    case WEFT_ENDED_REFUSED:
-    case WEFT_ENDED_SKIPPED:
-    case WEFT_ENDED_COUNT:
-        break;
-    }
+    if (fence != WEFT_FENCE_NONE)
+        return fence;
     return facts->epoch > epoch && epoch > 0 ? WEFT_FENCE_RECLAIMED : WEFT_FENCE_UNKNOWN;
 }
 
@@ -47,22 +45,17 @@ bool weft_lease_drains(enum weft_ended ended, weft_usec due_us, weft_usec now_us
     return weft_drain_fence(ended) != WEFT_FENCE_NONE && due_us > now_us;
 }
 
+/* The holder itself asked for the other ends, and a LOST lease has run out. */
 bool weft_fence_drains(enum weft_fence fence)
 {
     return fence == WEFT_FENCE_CANCELLED || fence == WEFT_FENCE_EXPIRED ||
            fence == WEFT_FENCE_TIMED_OUT || fence == WEFT_FENCE_REVOKED;
 }
 
-/* Not COMPLETED, FAILED, RELEASED and DELAYED, which the holder asked for; LOST: it has run out. */
 enum weft_fence weft_drain_fence(enum weft_ended ended)
 {
-    static const enum weft_fence fence[WEFT_ENDED_COUNT] = {
-        [WEFT_ENDED_CANCELLED] = WEFT_FENCE_CANCELLED,
-        [WEFT_ENDED_EXPIRED] = WEFT_FENCE_EXPIRED,
-        [WEFT_ENDED_TIMED_OUT] = WEFT_FENCE_TIMED_OUT,
-        [WEFT_ENDED_REVOKED] = WEFT_FENCE_REVOKED,
-    };
-    return (unsigned)ended < WEFT_ENDED_COUNT ? fence[ended] : WEFT_FENCE_NONE;
+    enum weft_fence fence = fence_after(ended);
+    return weft_fence_drains(fence) ? fence : WEFT_FENCE_NONE;
 }
 
 const char *weft_fence_name(enum weft_fence fence)

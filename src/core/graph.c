@@ -8,6 +8,7 @@
 #include "base/map.h"
 #include "core/spec.h"
 
+#include <assert.h>
 #include <openssl/sha.h>
 #include <string.h>
 
@@ -45,12 +46,12 @@ static enum weft_rc check_sizes(const struct weft_graph_input *input, size_t *re
 static enum weft_rc check_join(const struct weft_node *node, struct weft_err *err)
 {
     if (node->join == WEFT_JOIN_QUORUM && (node->k < 1 || node->k > node->after_count))
-        return weft_fail_field(err, WEFT_INVALID_VALUE, "join.k",
-                               "node '%s' wants %u of %zu upstreams: k must be from 1 to %zu",
-                               node->name, node->k, node->after_count, node->after_count);
+        return weft_invalid(err, "join.k",
+                            "node '%s' wants %u of %zu upstreams: k must be from 1 to %zu",
+                            node->name, node->k, node->after_count, node->after_count);
     if (node->join != WEFT_JOIN_QUORUM && node->k != 0)
-        return weft_fail_field(err, WEFT_INVALID_VALUE, "join.k",
-                               "node '%s' names a k, which only a quorum has", node->name);
+        return weft_invalid(err, "join.k", "node '%s' names a k, which only a quorum has",
+                            node->name);
     return WEFT_OK;
 }
 
@@ -78,10 +79,10 @@ static enum weft_rc number_names(struct build *build, struct weft_err *err)
         if (rc)
             return rc;
         if (find(map, node->name, &number))
-            return weft_fail_field(err, WEFT_INVALID_VALUE, "name",
-                                   number < input->count ? "two nodes are named '%s'"
-                                                         : "the flow has a node '%s' already",
-                                   node->name);
+            return weft_invalid(err, "name",
+                                number < input->count ? "two nodes are named '%s'"
+                                                      : "the flow has a node '%s' already",
+                                node->name);
         put(map, node->name, i);
     }
     return WEFT_OK;
@@ -92,18 +93,15 @@ static enum weft_rc add_edge(struct build *build, size_t i, const char *name, st
     const struct weft_node *node = &build->input->node[i];
     size_t upstream;
     if (!name)
-        return weft_fail_field(err, WEFT_INVALID_VALUE, "after",
-                               "node '%s' comes after a node without a name", node->name);
+        return weft_invalid(err, "after", "node '%s' comes after a node without a name",
+                            node->name);
     if (!find(&build->map, name, &upstream))
-        return weft_fail_field(err, WEFT_INVALID_VALUE, "after",
-                               "node '%s' comes after '%s', and there is no such node", node->name,
-                               name);
+        return weft_invalid(err, "after", "node '%s' comes after '%s', and there is no such node",
+                            node->name, name);
     if (upstream == i)
-        return weft_fail_field(err, WEFT_INVALID_VALUE, "after", "node '%s' comes after itself",
-                               node->name);
+        return weft_invalid(err, "after", "node '%s' comes after itself", node->name);
     if (build->seen[upstream] == i + 1)
-        return weft_fail_field(err, WEFT_INVALID_VALUE, "after", "node '%s' comes after '%s' twice",
-                               node->name, name);
+        return weft_invalid(err, "after", "node '%s' comes after '%s' twice", node->name, name);
     build->seen[upstream] = (uint32_t)(i + 1);
     build->graph.upstream[build->graph.edges++] = (uint32_t)upstream;
     return WEFT_OK;
@@ -210,8 +208,7 @@ static enum weft_rc fail_cycle(struct build *build, struct weft_arena *arena, co
             text = weft_arena_printf(arena, "... -> %s", text);
     } while (at != node);
     build->graph.blamed = node + 1;
-    return weft_fail_field(err, WEFT_INVALID_VALUE, "after", "the nodes go round in a circle: %s",
-                           text);
+    return weft_invalid(err, "after", "the nodes go round in a circle: %s", text);
 }
 
 enum weft_rc weft_graph_build(const struct weft_graph_input *input, struct weft_arena *arena,
@@ -285,4 +282,46 @@ void weft_graph_fingerprint(const struct weft_node *node, const uint8_t spec[32]
     for (size_t i = 0; i < node->after_count; i++)
         chain(fingerprint, node->after[i], strlen(node->after[i]));
     chain(fingerprint, spec, SHA256_DIGEST_LENGTH);
+}
+
+/* ---- Joins ----------------------------------------------------------------------------------- */
+
+static uint32_t needed(const struct weft_join_state *join)
+{
+    if (join->total == 0)
+        return 0;
+    switch (join->join) {
+    case WEFT_JOIN_ANY:
+        return 1;
+    case WEFT_JOIN_QUORUM:
+        return join->k;
+    case WEFT_JOIN_ALL:
+        break;
+    }
+    return join->total;
+}
+
+enum weft_verdict_of_join weft_join_judge(const struct weft_join_state *join)
+{
+    uint32_t need = needed(join);
+    assert(join->succeeded + join->failed <= join->total);
+    if (join->succeeded >= need)
+        return WEFT_JOIN_SATISFIED;
+    if (join->total - join->failed < need)
+        return WEFT_JOIN_IMPOSSIBLE;
+    return WEFT_JOIN_PENDING;
+}
+
+enum weft_edge_state weft_edge_of(enum weft_state upstream)
+{
+    if (weft_state_living(upstream))
+        return WEFT_EDGE_PENDING;
+    return upstream == WEFT_STATE_SUCCEEDED ? WEFT_EDGE_SUCCEEDED : WEFT_EDGE_FAILED;
+}
+
+enum weft_flow_state weft_flow_judge(bool cancelled, bool bad)
+{
+    if (cancelled)
+        return WEFT_FLOW_CANCELLED;
+    return bad ? WEFT_FLOW_FAILED : WEFT_FLOW_SUCCEEDED;
 }

@@ -3,7 +3,8 @@
 #define WEFT_CORE_POLICY_H
 
 /*
- * Policies: attempts, backoff, timeouts and retention of an execution. Pure.
+ * Policies: attempts, backoff, timeouts and retention of an execution; and what they decide after a
+ * failed or lost attempt: another attempt, and when, or the end. Pure.
  *
  * A policy comes from a C struct (zero = default) or from JSON (absent = default). Both resolve to
  * struct weft_rules. The store interns the canonical JSON text of the rules: equal policies have
@@ -11,6 +12,7 @@
  */
 
 #include "base/json.h"
+#include "core/state.h"
 #include "weft/weft.h"
 
 struct weft_arena;
@@ -55,5 +57,68 @@ weft_usec weft_policy_keeps(const struct weft_rules *rules, weft_usec lane_us,
                             enum weft_state state);
 /* The canonical text, in the arena. Without retention_ms if the policy does not state it. */
 const char *weft_policy_text(const struct weft_rules *rules, struct weft_arena *arena);
+
+/* ---- Retries --------------------------------------------------------------------------------- */
+
+struct weft_fault_report {
+    enum weft_ended how;     /* FAILED or TIMED_OUT */
+    const char *error_class; /* looked up in no_retry */
+    bool permanent;
+    int64_t retry_after_ms; /* beats the backoff; 0: not given; -1: at once */
+    weft_usec now_us;
+    uint64_t random; /* decides the jitter */
+};
+
+/*
+ * The event for this failure: RETRY with its due time, RETRY_NOW, or FAIL. no_retry beats a given
+ * retry_after, and so does running out of attempts.
+ */
+struct weft_event weft_retry_decide(const struct weft_rules *rules, const struct weft_live *live,
+                                    const struct weft_fault_report *report);
+
+/*
+ * The wait before attempt `n + 1` when `n` attempts have failed. With jitter it is drawn uniformly
+ * between 80 % and 120 % of that, and max_us is not exceeded either way.
+ */
+weft_usec weft_retry_backoff(const struct weft_rules *rules, int32_t n, uint64_t random);
+
+/* The retries of an execution, for readers. */
+struct weft_retry_view {
+    int32_t used; /* attempts since the last replay, running or ended by the worker or a timeout */
+    int32_t left; /* attempts that may still begin; 0 when ended */
+    weft_usec next_us; /* when a waiting retry is due; 0: none is waiting */
+    enum weft_not_retried not_retried;
+};
+
+/* The columns of a row of `live` or `outcome` that the view depends on. */
+struct weft_retry_facts {
+    enum weft_state state;
+    enum weft_ended ended; /* of an outcome */
+    int32_t attempt, forgiven;
+    weft_usec due_us;        /* delayed: when it becomes ready */
+    const char *error_class; /* of an outcome; or NULL */
+};
+
+/*
+ * An attempt is used while it runs, and when it has failed, timed out or succeeded. A lease that is
+ * lost, revoked, released, cancelled or cut off by a deadline does not use its attempt: the next
+ * lease has the same attempt number. Attempts before a replay do not count.
+ */
+struct weft_retry_view weft_retry_look(const struct weft_rules *rules,
+                                       const struct weft_retry_facts *facts);
+
+/*
+ * True when the attempt's deadline has passed. If the lease has run out as well, it counts as a
+ * timeout, whichever scanner comes first: the worker had its full time.
+ */
+bool weft_attempt_overdue(const struct weft_live *live, weft_usec now_us);
+
+/*
+ * The event for a lease that ran out: LOSE, or FAIL with how = LOST once max_lost is exceeded (a
+ * poison pill). A lease that ran out before forgive_us was lost while no server accepted renewals:
+ * that says nothing about the work, so it is not counted and never ends the execution.
+ */
+struct weft_event weft_lost_decide(const struct weft_rules *rules, const struct weft_live *live,
+                                   weft_usec forgive_us);
 
 #endif

@@ -21,10 +21,9 @@ enum weft_rc weft_name_check(const char *name, const char *field, struct weft_er
     if (name && weft_name_valid(name))
         return WEFT_OK;
     if (!name || !*name)
-        return weft_fail_field(err, WEFT_INVALID_VALUE, field, "%s is missing or empty", field);
-    return weft_fail_field(err, WEFT_INVALID_VALUE, field,
-                           "%s must be 1 to %d characters out of A-Z a-z 0-9 _ . : / -", field,
-                           WEFT_NAME_MAX);
+        return weft_invalid(err, field, "%s is missing or empty", field);
+    return weft_invalid(err, field, "%s must be 1 to %d characters out of A-Z a-z 0-9 _ . : / -",
+                        field, WEFT_NAME_MAX);
 }
 
 enum weft_rc weft_text_check(const char *text, size_t max, const char *field, struct weft_err *err)
@@ -32,12 +31,9 @@ enum weft_rc weft_text_check(const char *text, size_t max, const char *field, st
     size_t size = text ? strlen(text) : 0;
     if (size > max)
         return weft_fail_field(err, WEFT_TOO_LARGE, field,
-                               "%s has %zu bytes, at most %zu are "
-                               "allowed",
-                               field, size, max);
+                               "%s has %zu bytes, at most %zu are allowed", field, size, max);
     if (size > 0 && !weft_text_printable(text, size))
-        return weft_fail_field(err, WEFT_INVALID_VALUE, field,
-                               "%s must be valid UTF-8 without control characters", field);
+        return weft_invalid(err, field, "%s must be valid UTF-8 without control characters", field);
     return WEFT_OK;
 }
 
@@ -50,11 +46,11 @@ static bool tag_key_valid(const char *key)
 static enum weft_rc tag_check(const struct weft_tag *tag, struct weft_err *err)
 {
     if (!tag_key_valid(tag->key))
-        return weft_fail_field(err, WEFT_INVALID_VALUE, "tags",
-                               "a tag's key must be 1 to %d characters out of A-Z a-z 0-9 _ . -",
-                               WEFT_TAG_KEY_MAX);
+        return weft_invalid(err, "tags",
+                            "a tag's key must be 1 to %d characters out of A-Z a-z 0-9 _ . -",
+                            WEFT_TAG_KEY_MAX);
     if (!tag->value)
-        return weft_fail_field(err, WEFT_INVALID_VALUE, "tags", "tag '%s' has no value", tag->key);
+        return weft_invalid(err, "tags", "tag '%s' has no value", tag->key);
     return weft_text_check(tag->value, WEFT_TAG_VALUE_MAX, "tags", err);
 }
 
@@ -90,10 +86,8 @@ enum weft_rc weft_tags_text(const struct weft_tag *tag, size_t count, struct wef
     enum weft_rc rc = WEFT_OK;
     for (size_t i = 0; i < count && !rc; i++) {
         if (i > 0 && strcmp(sorted[i].key, sorted[i - 1].key) == 0)
-            rc = weft_fail_field(err, WEFT_INVALID_VALUE, "tags", "tag '%s' is given twice",
-                                 sorted[i].key);
-        weft_json_key(&out, sorted[i].key);
-        weft_json_put_text(&out, sorted[i].value);
+            rc = weft_invalid(err, "tags", "tag '%s' is given twice", sorted[i].key);
+        weft_json_add_text(&out, sorted[i].key, sorted[i].value);
     }
     weft_json_end_object(&out);
     if (!rc)
@@ -142,19 +136,16 @@ static enum weft_rc resolve_times(const struct weft_spec *spec, weft_usec now_us
                                   struct weft_resolved *out, struct weft_err *err)
 {
     if (spec->delay_ms != 0 && spec->run_at_us != 0)
-        return weft_fail_field(err, WEFT_INVALID_VALUE, "run_at",
-                               "give delay_ms or run_at, not both");
+        return weft_invalid(err, "run_at", "give delay_ms or run_at, not both");
     if (spec->delay_ms < 0 || spec->delay_ms > WEFT_DELAY_MAX_MS)
-        return weft_fail_field(err, WEFT_INVALID_VALUE, "delay_ms",
-                               "delay_ms must be 0 to %lld (ten years)",
-                               (long long)WEFT_DELAY_MAX_MS);
+        return weft_invalid(err, "delay_ms", "delay_ms must be 0 to %lld (ten years)",
+                            (long long)WEFT_DELAY_MAX_MS);
     if (spec->run_at_us < 0 || spec->run_at_us > WEFT_MOMENT_MAX_US)
-        return weft_fail_field(err, WEFT_INVALID_VALUE, "run_at",
-                               "run_at must be a moment between 1970 and 9999");
+        return weft_invalid(err, "run_at", "run_at must be a moment between 1970 and 9999");
     if (spec->deadline_us != 0 &&
         (spec->deadline_us <= now_us || spec->deadline_us > WEFT_MOMENT_MAX_US))
-        return weft_fail_field(err, WEFT_INVALID_VALUE, "deadline_at",
-                               "deadline_at must be in the future and before the year 10000");
+        return weft_invalid(err, "deadline_at",
+                            "deadline_at must be in the future and before the year 10000");
     weft_usec due_us = spec->delay_ms ? now_us + spec->delay_ms * WEFT_MS : spec->run_at_us;
     out->state = due_us > now_us ? WEFT_STATE_DELAYED : WEFT_STATE_READY;
     out->due_us = due_us > now_us ? due_us : 0;
@@ -178,7 +169,7 @@ static enum weft_rc resolve_names(const struct weft_spec *spec, const char *ns,
     if (!rc && spec->tenant)
         rc = weft_name_check(spec->tenant, "tenant", err);
     if (!rc && spec->key && !*spec->key)
-        return weft_fail_field(err, WEFT_INVALID_VALUE, "key", "key is empty");
+        return weft_invalid(err, "key", "key is empty");
     if (!rc)
         rc = weft_text_check(spec->key, WEFT_KEY_MAX, "key", err);
     return rc;
@@ -192,10 +183,10 @@ static enum weft_rc resolve_payload(const struct weft_spec *spec, struct weft_re
                                "the payload has %zu bytes, at most %d are allowed",
                                spec->payload_size, WEFT_PAYLOAD_MAX);
     if (!spec->payload && spec->payload_size > 0)
-        return weft_fail_field(err, WEFT_INVALID_VALUE, "payload",
-                               "payload is NULL but payload_size is %zu", spec->payload_size);
+        return weft_invalid(err, "payload", "payload is NULL but payload_size is %zu",
+                            spec->payload_size);
     if (spec->content_type && !*spec->content_type)
-        return weft_fail_field(err, WEFT_INVALID_VALUE, "content_type", "content_type is empty");
+        return weft_invalid(err, "content_type", "content_type is empty");
     out->payload = spec->payload;
     out->payload_size = spec->payload_size;
     out->content_type = spec->content_type;
@@ -226,8 +217,8 @@ enum weft_rc weft_spec_resolve(const struct weft_spec *spec, const char *ns, wef
     if (rc)
         return rc;
     if (spec->priority < INT16_MIN || spec->priority > INT16_MAX)
-        return weft_fail_field(err, WEFT_INVALID_VALUE, "priority",
-                               "priority is %d, allowed are -32768 to 32767", (int)spec->priority);
+        return weft_invalid(err, "priority", "priority is %d, allowed are -32768 to 32767",
+                            (int)spec->priority);
     rc = weft_capset_text(spec->capabilities, spec->capability_count, arena, &out.capset, err);
     if (!rc)
         rc = weft_tags_text(spec->tags, spec->tag_count, arena, &out.tags, err);

@@ -6,6 +6,7 @@
 
 #include "base/err.h"
 #include "base/id.h"
+#include "base/str.h"
 
 #include <assert.h>
 #include <openssl/crypto.h>
@@ -20,14 +21,10 @@ static const char base64url[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstu
 
 void weft_token_secret(char ret_secret[WEFT_TOKEN_SECRET + 1])
 {
-    uint8_t bytes[SECRET_BYTES + 1] = {0}; /* one more: 43 characters have 258 bits */
-    weft_random(bytes, SECRET_BYTES);
-    for (size_t i = 0; i < WEFT_TOKEN_SECRET; i++) {
-        size_t bit = i * 6, at = bit / 8;
-        unsigned pair = (unsigned)bytes[at] << 8 | (at + 1 < sizeof(bytes) ? bytes[at + 1] : 0);
-        ret_secret[i] = base64url[pair >> (10 - bit % 8) & 63];
-    }
-    ret_secret[WEFT_TOKEN_SECRET] = '\0';
+    uint8_t bytes[SECRET_BYTES];
+    weft_random(bytes, sizeof(bytes));
+    size_t size = weft_base64url(bytes, sizeof(bytes), ret_secret);
+    assert(size == WEFT_TOKEN_SECRET);
     OPENSSL_cleanse(bytes, sizeof(bytes));
 }
 
@@ -95,10 +92,10 @@ bool weft_scope_allows(uint32_t scopes, enum weft_scope needed)
     return (scopes & WEFT_SCOPE_ADMIN) != 0 || (scopes & (uint32_t)needed) == (uint32_t)needed;
 }
 
-static uint32_t find_scope(const char *word, size_t size)
+static uint32_t find_scope(const char *word)
 {
-    for (size_t i = 0; i < WEFT_LEN(scopes_known); i++)
-        if (strlen(scopes_known[i].word) == size && strncmp(scopes_known[i].word, word, size) == 0)
+    for (size_t i = 0; word && i < WEFT_LEN(scopes_known); i++)
+        if (strcmp(scopes_known[i].word, word) == 0)
             return scopes_known[i].scope;
     return WEFT_SCOPE_NONE;
 }
@@ -112,33 +109,13 @@ bool weft_rights_include(const struct weft_rights *own, const struct weft_rights
     return !own->ns || (other->ns && strcmp(own->ns, other->ns) == 0);
 }
 
-static enum weft_rc no_scope(const char *word, size_t size, struct weft_err *err)
+static enum weft_rc no_scope(const char *word, struct weft_err *err)
 {
-    enum weft_rc rc =
-        size == 0
-            ? weft_fail_field(err, WEFT_INVALID_VALUE, "scopes", "a token needs at least one scope")
-            : weft_fail_field(err, WEFT_INVALID_VALUE, "scopes", "'%.*s' is not a scope",
-                              size < 32 ? (int)size : 32, word);
-    if (err)
-        err->hint = "the scopes are read, submit, work and admin; admin means all of them";
-    return rc;
-}
-
-enum weft_rc weft_scopes_parse(const char *text, uint32_t *ret_scopes, struct weft_err *err)
-{
-    uint32_t scopes = 0;
-    for (const char *at = text;; at++) {
-        size_t size = strcspn(at, ",");
-        uint32_t scope = find_scope(at, size);
-        if (scope == WEFT_SCOPE_NONE)
-            return no_scope(at, size, err);
-        scopes |= scope;
-        at += size;
-        if (!*at)
-            break;
-    }
-    *ret_scopes = scopes;
-    return WEFT_OK;
+    enum weft_rc rc = !word || !*word
+                          ? weft_invalid(err, "scopes", "a token needs at least one scope")
+                          : weft_invalid(err, "scopes", "'%.32s' is not a scope", word);
+    return weft_hint(err, rc,
+                     "the scopes are read, submit, work and admin; admin means all of them");
 }
 
 enum weft_rc weft_scopes_read(const char *const *word, size_t count, uint32_t *ret_scopes,
@@ -146,13 +123,13 @@ enum weft_rc weft_scopes_read(const char *const *word, size_t count, uint32_t *r
 {
     uint32_t scopes = 0;
     for (size_t i = 0; i < count; i++) {
-        uint32_t scope = word[i] ? find_scope(word[i], strlen(word[i])) : WEFT_SCOPE_NONE;
+        uint32_t scope = find_scope(word[i]);
         if (scope == WEFT_SCOPE_NONE)
-            return no_scope(word[i], word[i] ? strlen(word[i]) : 0, err);
+            return no_scope(word[i], err);
         scopes |= scope;
     }
     if (scopes == 0)
-        return no_scope(NULL, 0, err);
+        return no_scope(NULL, err);
     *ret_scopes = scopes;
     return WEFT_OK;
 }

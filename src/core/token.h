@@ -44,13 +44,9 @@ struct weft_rights {
  * Rights bound to a namespace include no rights outside it.
  */
 bool weft_rights_include(const struct weft_rights *own, const struct weft_rights *other);
-/* "read,submit" and back; a word that is no scope is WEFT_INVALID_VALUE. */
-WEFT_MUST_CHECK enum weft_rc weft_scopes_parse(const char *text, uint32_t *ret_scopes,
-                                               struct weft_err *err);
-enum { WEFT_SCOPES_TEXT = 32 };
-void weft_scopes_print(uint32_t scopes, char ret_text[WEFT_SCOPES_TEXT]);
-/* The same for lists of words; no word at all is WEFT_INVALID_VALUE too. */
-enum { WEFT_SCOPES_MAX = 4 };
+enum { WEFT_SCOPES_TEXT = 32, WEFT_SCOPES_MAX = 4 };
+void weft_scopes_print(uint32_t scopes, char ret_text[WEFT_SCOPES_TEXT]); /* "read,submit" */
+/* The scopes of a list of words. WEFT_INVALID_VALUE: no word at all, or a word that is no scope. */
 WEFT_MUST_CHECK enum weft_rc weft_scopes_read(const char *const *word, size_t count,
                                               uint32_t *ret_scopes, struct weft_err *err);
 /* Returns how many; the words are static. */

@@ -19,20 +19,10 @@ struct weft_cell {
 /* A number that does not fit its parameter must fail on both stores, not on the stricter one. */
 static inline bool weft_cell_fits(enum weft_type type, int64_t num)
 {
-    switch (type) {
-    case WEFT_TYPE_BOOL:
-        return num == 0 || num == 1;
-    case WEFT_TYPE_I16:
-        return num >= INT16_MIN && num <= INT16_MAX;
-    case WEFT_TYPE_I32:
-        return num >= INT32_MIN && num <= INT32_MAX;
-    case WEFT_TYPE_I64:
-    case WEFT_TYPE_ID:
-    case WEFT_TYPE_TEXT:
-    case WEFT_TYPE_BYTES:
-        return true;
-    }
-    return false;
+    return type == WEFT_TYPE_BOOL  ? num == 0 || num == 1
+           : type == WEFT_TYPE_I16 ? num == (int16_t)num
+           : type == WEFT_TYPE_I32 ? num == (int32_t)num
+                                   : true;
 }
 
 static inline bool weft_is_number(const struct weft_stmt_field *field)

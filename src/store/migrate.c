@@ -28,9 +28,7 @@
 
 #include "base/arena.h"
 #include "base/clock.h"
-#include "base/err.h"
 #include "base/id.h"
-#include "store/store.h"
 
 #include <string.h>
 #include <time.h>
@@ -57,10 +55,8 @@ struct job {
 };
 
 struct state {
-    const char *name; /* of the schema */
-    bool present;     /* the schema exists */
-    bool ours;        /* the bookkeeping exists */
-    int64_t others;   /* tables that are not weft's */
+    /* The schema: its name, whether it is present and ours, and how many tables are not weft's. */
+    const struct weft_schema_probe_out *schema;
     struct weft_rows applied;
     int64_t oldest_binary;
 };
@@ -71,12 +67,18 @@ static const struct weft_migration_text *text_of(const struct job *job,
     return job->pg ? &migration->pg : &migration->sqlite;
 }
 
+static enum weft_rc run(const struct job *job, const struct weft_call *call, size_t count,
+                        struct weft_rows *ret_rows, struct weft_err *err)
+{
+    return job->conn->driver->run(job->conn, call, count, job->arena, ret_rows, err);
+}
+
 static enum weft_rc run_plain(const struct job *job, enum weft_stmt stmt,
                               struct weft_rows *ret_rows, struct weft_err *err)
 {
     struct weft_call call;
     weft_call_init(&call, job->arena, stmt, 0);
-    return job->conn->driver->run(job->conn, &call, 1, job->arena, ret_rows, err);
+    return run(job, &call, 1, ret_rows, err);
 }
 
 /* Inside the caller's transaction. */
@@ -87,12 +89,8 @@ static enum weft_rc read_state(const struct job *job, struct state *ret_state, s
     enum weft_rc rc = run_plain(job, WEFT_STMT_SCHEMA_PROBE, &rows, err);
     if (rc)
         return rc;
-    const struct weft_schema_probe_out *row = weft_out_schema_probe(&rows);
-    state.name = row->name;
-    state.present = row->present;
-    state.ours = row->ours;
-    state.others = row->others;
-    if (state.ours) {
+    state.schema = weft_out_schema_probe(&rows);
+    if (state.schema->ours) {
         rc = run_plain(job, WEFT_STMT_MIGRATION_LIST, &state.applied, err);
         if (!rc)
             rc = run_plain(job, WEFT_STMT_SCHEMA_READ, &rows, err);
@@ -161,38 +159,33 @@ static enum weft_rc check_state(const struct job *job, const struct state *state
 static enum weft_rc check_allowed(const struct job *job, const struct state *state,
                                   struct weft_err *err)
 {
-    if (job->set->must_exist && !state->ours && state->others == 0)
+    if (job->set->must_exist && !state->schema->ours && state->schema->others == 0)
         return weft_fail(err, WEFT_NOT_FOUND, "the database holds no store");
     if (!job->set->check_only)
         return WEFT_OK;
     return weft_hint(err,
                      weft_fail(err, WEFT_SCHEMA, "the store has %zu of %zu migrations",
-                               state->ours ? state->applied.count : 0, job->set->count),
+                               state->applied.count, job->set->count),
                      "open it once with migrations allowed");
 }
 
 static enum weft_rc bootstrap(const struct job *job, const struct state *state,
                               struct weft_err *err)
 {
-    const struct weft_driver *driver = job->conn->driver;
     struct weft_call call[3];
     size_t count = 0;
-    if (state->others > 0) {
-        return weft_hint(
-            err,
-            weft_fail(err, WEFT_SCHEMA, "schema %s holds tables that are not weft's", state->name),
-            "use an empty database, or name another schema in the URL");
-    }
-    if (!state->present)
+    if (state->schema->others > 0)
+        return weft_hint(err,
+                         weft_fail(err, WEFT_SCHEMA, "schema %s holds tables that are not weft's",
+                                   state->schema->name),
+                         "use an empty database, or name another schema in the URL");
+    if (!state->schema->present)
         weft_call_schema_create(&call[count++], job->arena);
     weft_call_migration_create(&call[count++], job->arena);
     weft_call_version_create(&call[count++], job->arena);
 
-    enum weft_rc rc = driver->begin(job->conn, WEFT_TX_WRITE, err);
-    if (rc)
-        return rc;
-    rc = driver->run(job->conn, call, count, job->arena, NULL, err);
-    return finish(job, rc, err);
+    enum weft_rc rc = job->conn->driver->begin(job->conn, WEFT_TX_WRITE, err);
+    return rc ? rc : finish(job, run(job, call, count, NULL, err), err);
 }
 
 /* Waits for another process that migrates; in SQLite begin() has waited for the write lock. */
@@ -201,9 +194,8 @@ static enum weft_rc take_mutex(const struct job *job, struct weft_err *err)
     if (!job->pg)
         return WEFT_OK;
     enum weft_rc rc = run_plain(job, WEFT_STMT_MIGRATION_PATIENCE, NULL, err);
-    if (rc)
-        return rc;
-    return job->conn->driver->script(job->conn, weft_stmts[WEFT_STMT_MIGRATION_LOCK].pg, err);
+    return rc ? rc
+              : job->conn->driver->script(job->conn, weft_stmts[WEFT_STMT_MIGRATION_LOCK].pg, err);
 }
 
 /* From here on the transaction fails soon if it does not get a lock. */
@@ -216,7 +208,7 @@ static enum weft_rc limit_lock_wait(const struct job *job, struct weft_err *err)
     weft_random(&random, sizeof(random));
     weft_call_migration_hurry(&call, job->arena)->lock_timeout =
         weft_arena_printf(job->arena, "%dms", LOCK_WAIT_MS + (int)(random % LOCK_WAIT_RANDOM_MS));
-    return job->conn->driver->run(job->conn, &call, 1, job->arena, NULL, err);
+    return run(job, &call, 1, NULL, err);
 }
 
 static enum weft_rc record(const struct job *job, const struct weft_migration *migration,
@@ -235,18 +227,16 @@ static enum weft_rc record(const struct job *job, const struct weft_migration *m
         if (job->set->migration[i].oldest_binary > oldest_binary)
             oldest_binary = job->set->migration[i].oldest_binary;
     put->oldest_binary = oldest_binary;
-    return job->conn->driver->run(job->conn, call, WEFT_LEN(call), job->arena, NULL, err);
+    return run(job, call, WEFT_LEN(call), NULL, err);
 }
 
 /* Puts the migration's name into the error. */
 static void name_migration(const struct weft_migration *migration, struct weft_err *err)
 {
-    struct weft_err first = *err;
-    (void)weft_fail(err, first.rc, "migration %d (%s): %s", migration->number, migration->name,
-                    first.text);
-    err->cause = first.cause;
-    err->hint = first.hint;
-    memcpy(err->sqlstate, first.sqlstate, sizeof(err->sqlstate));
+    struct weft_err named;
+    (void)weft_fail(&named, err->rc, "migration %d (%s): %s", migration->number, migration->name,
+                    err->text);
+    memcpy(err->text, named.text, sizeof(err->text));
 }
 
 /* ---- Indexes built concurrently -------------------------------------------------------------- */
@@ -259,7 +249,7 @@ static enum weft_rc find_index(const struct job *job, enum index_state *ret_stat
     struct weft_call call;
     struct weft_rows rows = {0};
     weft_call_index_state(&call, job->arena)->name = text_of(job, job->next)->index;
-    enum weft_rc rc = job->conn->driver->run(job->conn, &call, 1, job->arena, &rows, err);
+    enum weft_rc rc = run(job, &call, 1, &rows, err);
     if (!rc)
         *ret_state = rows.count == 0                      ? INDEX_NONE
                      : weft_out_index_state(&rows)->valid ? INDEX_VALID
@@ -358,20 +348,14 @@ static struct weft_migration_wait find_blocker(const struct job *job)
     struct weft_migration_wait wait = {
         .migration = job->next, .waited_us = weft_boot_us() - job->began_us, .application = ""};
     struct weft_rows rows = {0};
-    const struct weft_driver *driver = job->conn->driver;
-    if (!job->pg || driver->begin(job->conn, WEFT_TX_READ, NULL))
+    if (!job->pg || job->conn->driver->begin(job->conn, WEFT_TX_READ, NULL))
         return wait;
     enum weft_rc rc = run_plain(job, WEFT_STMT_MIGRATION_BLOCKER, &rows, NULL);
-    if (!rc)
-        rc = driver->commit(job->conn, NULL);
-    if (rc)
-        driver->rollback(job->conn);
-    if (!rc && rows.count > 0) {
+    if (!finish(job, rc, NULL) && rows.count > 0) {
         const struct weft_migration_blocker_out *row = weft_out_migration_blocker(&rows);
         wait.pid = row->pid;
         wait.open_us = row->open_us.value;
-        wait.application = row->application;
-        wait.application = wait.application ? wait.application : "";
+        wait.application = row->application ? row->application : "";
     }
     return wait;
 }
@@ -427,15 +411,16 @@ static enum weft_rc take_turn(struct job *job, bool *ret_done, struct weft_err *
 {
     struct state state;
     enum weft_rc rc = read_committed_state(job, &state, error);
-    if (!rc && state.ours)
+    bool ours = !rc && state.schema->ours;
+    if (ours)
         rc = check_state(job, &state, error);
-    *ret_done = !rc && state.ours && state.applied.count >= job->set->count;
+    *ret_done = !rc && ours && state.applied.count >= job->set->count;
     if (rc || *ret_done)
         return rc;
     rc = check_allowed(job, &state, error);
     if (rc)
         return rc;
-    return state.ours ? apply_next(job, error) : bootstrap(job, &state, error);
+    return ours ? apply_next(job, error) : bootstrap(job, &state, error);
 }
 
 /* Whether to take another turn after a failed one. */
@@ -473,6 +458,6 @@ enum weft_rc weft_migrations_applied(struct weft_conn *conn, struct weft_arena *
     struct state state;
     enum weft_rc rc = read_committed_state(&job, &state, err);
     if (!rc)
-        *ret_count = state.ours ? state.applied.count : 0;
+        *ret_count = state.applied.count;
     return rc;
 }

@@ -91,23 +91,19 @@ static enum weft_rc unknown_url(const char *url, struct weft_err *err)
     size_t size = scheme_size(url);
     for (size_t i = 0; i < WEFT_LEN(known) && !rc; i++)
         if (has_scheme(url, known[i].scheme)) {
-            rc = weft_fail_field(err, WEFT_INVALID_VALUE, "url", "%s", known[i].text);
+            rc = weft_invalid(err, "url", "%s", known[i].text);
             hint = known[i].hint;
         }
     if (!rc && size > 0 && strncmp(url + size, "://", 3) == 0)
-        rc = weft_fail_field(err, WEFT_INVALID_VALUE, "url", "there is no store for %.*s:// URLs",
-                             (int)size, url);
+        rc = weft_invalid(err, "url", "there is no store for %.*s:// URLs", (int)size, url);
     else if (!rc && *url && !strpbrk(url, ":@="))
-        rc = weft_fail_field(err, WEFT_INVALID_VALUE, "url",
-                             "the store URL has no scheme: for the file %.*s write sqlite:%.*s",
-                             SHOWN, url, SHOWN, url);
+        rc = weft_invalid(err, "url",
+                          "the store URL has no scheme: for the file %.*s write sqlite:%.*s", SHOWN,
+                          url, SHOWN, url);
     else if (!rc)
-        rc = weft_fail_field(err, WEFT_INVALID_VALUE, "url",
-                             "the store URL must be sqlite:PATH, postgres://... "
-                             "or postgresql://...");
-    if (err)
-        err->hint = hint;
-    return rc;
+        rc = weft_invalid(err, "url",
+                          "the store URL must be sqlite:PATH, postgres://... or postgresql://...");
+    return weft_hint(err, rc, hint);
 }
 
 enum weft_rc weft_driver_for(const char *url, const struct weft_driver **ret_driver,

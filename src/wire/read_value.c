@@ -3,10 +3,10 @@
 /* Reading one value: a function for each form, found by its kind. */
 
 #include "base/arena.h"
-#include "base/base64.h"
 #include "base/id.h"
 #include "base/limits.h"
 #include "base/moment.h"
+#include "base/str.h"
 #include "core/policy.h"
 #include "wire/type.h"
 

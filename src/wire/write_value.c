@@ -2,10 +2,10 @@
 
 /* Writing a value: every form but objects and lists of messages, which write.c walks through. */
 
-#include "base/base64.h"
 #include "base/buf.h"
 #include "base/id.h"
 #include "base/moment.h"
+#include "base/str.h"
 #include "wire/type.h"
 
 #include <stdio.h>

@@ -4,7 +4,7 @@
 
 #include "fuzz/fuzz.h"
 
-#include "base/base64.h"
+#include "base/str.h"
 
 static void decode(const uint8_t *data, size_t size)
 {

@@ -25,7 +25,7 @@
 #include "base/map.h"
 #include "core/capset.h"
 #include "core/fence.h"
-#include "core/retry.h"
+#include "core/policy.h"
 #include "core/spec.h"
 #include "core/state.h"
 #include "weft/admin.h"

@@ -6,7 +6,7 @@
 
 #include "base/arena.h"
 #include "base/limits.h"
-#include "core/retry.h"
+#include "core/policy.h"
 #include "core/state.h"
 #include "engine/job/leases.h"
 #include "weft/weft.h"

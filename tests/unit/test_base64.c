@@ -2,7 +2,7 @@
 
 /* Base64: the vectors of RFC 4648, every length, and what is refused. */
 
-#include "base/base64.h"
+#include "base/str.h"
 #include "tap.h"
 
 struct vector {
@@ -35,6 +35,9 @@ static void test_vectors(void)
         ok(weft_base64_decode(row[i].text, strlen(row[i].text), data, &size) &&
                size == row[i].size && memcmp(data, row[i].data, size) == 0,
            "'%s' decodes to the same", row[i].text);
+        ok(weft_base64url_decode(row[i].url, strlen(row[i].url), data, &size) &&
+               size == row[i].size && memcmp(data, row[i].data, size) == 0,
+           "the form for URLs '%s' decodes to the same", row[i].url);
     }
 }
 
@@ -53,6 +56,10 @@ static void test_refused(void)
     char data[16];
     size_t size;
     ok(!weft_base64_decode("Zm\0v", 4, data, &size), "a NUL is in no alphabet");
+    static const char *const url[] = {"Z", "Zm9vY", "Zg==", "Zm8=", "+/+/", "Zh", "Zm9", "Z g"};
+    for (size_t i = 0; i < WEFT_LEN(url); i++)
+        ok(!weft_base64url_decode(url[i], strlen(url[i]), data, &size),
+           "the form for URLs refuses '%s'", url[i]);
 }
 
 static void test_lengths(void)

@@ -2,7 +2,7 @@
 
 /* Free memory goes back to the system, and only when it is worth it. */
 
-#include "base/heap.h"
+#include "base/alloc.h"
 #include "tap.h"
 
 #include <pthread.h>

@@ -2,7 +2,7 @@
 
 /* The index by number: finds what is in it through growth, removals and shrinking. */
 
-#include "base/int_map.h"
+#include "base/map.h"
 #include "tap.h"
 
 enum { MANY = 20000 };

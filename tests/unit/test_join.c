@@ -2,7 +2,7 @@
 
 /* Joins against a brute force that asks what every possible future would bring. */
 
-#include "core/join.h"
+#include "core/graph.h"
 #include "tap.h"
 
 enum { UPSTREAMS_MAX = 7 };

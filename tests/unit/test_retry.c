@@ -3,7 +3,7 @@
 /* Backoff, and the choice between another attempt and the end. */
 
 #include "base/limits.h"
-#include "core/retry.h"
+#include "core/policy.h"
 #include "tap.h"
 
 /* Exponential from 1 s by 2 up to 60 s, five attempts, no jitter, unless a test says otherwise. */

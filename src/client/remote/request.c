@@ -49,9 +49,7 @@ enum weft_rc weft_remote_open(const char *url, const struct weft_options *option
     enum weft_rc rc = weft_fetch_open(&config, &fetch, err);
     if (rc)
         return rc;
-    struct weft_remote *remote = calloc(1, sizeof(*remote));
-    if (!remote)
-        weft_oom(sizeof(*remote));
+    struct weft_remote *remote = weft_alloc(1, sizeof(*remote));
     remote->fetch = fetch;
     *ret_remote = remote;
     return WEFT_OK;

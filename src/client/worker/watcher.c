@@ -178,9 +178,7 @@ static void hand_over(struct weft_worker *worker, const struct weft_watched *wat
 {
     if (worker->lost_count + watched->count > worker->lost_room) {
         worker->lost_room = 2 * (worker->lost_count + watched->count);
-        worker->lost = realloc(worker->lost, worker->lost_room * sizeof(*worker->lost));
-        if (!worker->lost)
-            weft_oom(worker->lost_room * sizeof(*worker->lost));
+        worker->lost = weft_realloc(worker->lost, worker->lost_room, sizeof(*worker->lost));
     }
     memcpy(worker->lost + worker->lost_count, watched->item,
            watched->count * sizeof(*watched->item));

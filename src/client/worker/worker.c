@@ -190,9 +190,7 @@ enum weft_rc weft_worker_new(struct weft *weft, const struct weft_worker_options
         weft_arena_free(arena);
         return rc;
     }
-    struct weft_worker *worker = calloc(1, sizeof(*worker));
-    if (!worker)
-        weft_oom(sizeof(*worker));
+    struct weft_worker *worker = weft_alloc(1, sizeof(*worker));
     worker->weft = weft;
     worker->remote = weft->remote != NULL;
     worker->own_name = !given->name;

@@ -155,9 +155,7 @@ enum weft_rc weft_bench_connect(struct weft_bench_conn *conn,
         (void)close(conn->fd);
     if (!in) {
         room = FIRST_ROOM;
-        in = malloc(room);
-        if (!in)
-            weft_oom(room);
+        in = weft_realloc(NULL, room, 1);
     }
     *conn = (struct weft_bench_conn){.fd = -1, .in = in, .in_room = room};
     int failed = connect_socket(target, &conn->fd);
@@ -208,10 +206,7 @@ static enum weft_rc read_more(struct weft_bench_conn *conn, struct weft_err *err
         if (conn->in_room >= IN_MAX)
             return weft_fail(err, WEFT_TOO_LARGE, "the server's answer is too large");
         size_t room = conn->in_room * 2;
-        char *in = realloc(conn->in, room);
-        if (!in)
-            weft_oom(room);
-        conn->in = in;
+        conn->in = weft_realloc(conn->in, room, 1);
         conn->in_room = room;
     }
     ssize_t got = recv(conn->fd, conn->in + conn->in_size, conn->in_room - conn->in_size, 0);

@@ -72,9 +72,7 @@ static enum weft_exit run_bench(struct weft_cli *cli)
     if (code)
         return code;
     weft_cli_catch();
-    struct weft_bench_result *result = calloc(1, sizeof(*result));
-    if (!result)
-        weft_oom(sizeof(*result));
+    struct weft_bench_result *result = weft_alloc(1, sizeof(*result));
     struct weft_err err = {0};
     enum weft_rc rc = weft_bench_measure(&plan, result, &err);
     if (rc == WEFT_UNAVAILABLE && !err.hint)

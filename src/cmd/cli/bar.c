@@ -26,9 +26,7 @@ struct weft_bar {
 struct weft_bar *weft_bar_new(const char *what, uint64_t total)
 {
     const char *terminal = weft_env("TERM");
-    struct weft_bar *bar = calloc(1, sizeof(*bar));
-    if (!bar)
-        weft_oom(sizeof(*bar));
+    struct weft_bar *bar = weft_alloc(1, sizeof(*bar));
     bar->what = what;
     bar->total = total;
     bar->begun_us = weft_boot_us();

@@ -3,7 +3,7 @@
 #include "cmd/cli/cli_json.h"
 
 #include "base/arena.h"
-#include "base/base64.h"
+#include "base/str.h"
 
 #include <math.h>
 #include <string.h>

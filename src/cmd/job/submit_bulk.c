@@ -89,9 +89,7 @@ enum weft_exit weft_send_chunk(struct weft_sending *sending, const struct weft_s
     struct weft_err err = {0};
     if (count == 0)
         return WEFT_EXIT_OK;
-    struct weft_submitted *answer = calloc(count, sizeof(*answer));
-    if (!answer)
-        weft_oom(count * sizeof(*answer));
+    struct weft_submitted *answer = weft_alloc(count, sizeof(*answer));
     enum weft_exit code = WEFT_EXIT_OK;
     if (weft_submit(sending->weft, spec, count, answer, &err)) {
         code = weft_cli_fail(&err);

@@ -14,10 +14,10 @@
 #include "cmd/cli/line.h"
 #include "cmd/serve/settings.h"
 
+#include "base/alloc.h"
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/err.h"
-#include "base/heap.h"
 #include "base/log.h"
 #include "base/str.h"
 #include "base/thread.h"

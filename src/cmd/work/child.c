@@ -292,9 +292,7 @@ enum weft_rc weft_child_run(const struct weft_child *child, struct weft_child_en
                       .err = spawned.err,
                       .progress = spawned.progress,
                       .kill_us = WEFT_NEVER};
-    run.chunk = malloc(READ_SIZE);
-    if (!run.chunk)
-        weft_oom(READ_SIZE);
+    run.chunk = weft_realloc(NULL, READ_SIZE, 1);
     run.pidfd = pidfd_open(run.pid, 0);
     if (run.pidfd >= 0)
         serve(&run);

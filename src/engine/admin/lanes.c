@@ -245,11 +245,9 @@ enum weft_rc weft_engine_lanes_of(struct weft_engine *engine, const char *ns,
 static enum weft_rc no_lane(const char *lane, struct weft_err *err)
 {
     enum weft_rc rc = weft_fail_field(err, WEFT_NOT_FOUND, "lane", "there is no lane '%s'", lane);
-    if (err)
-        err->hint =
-            "a lane is there while it has settings, work that is not over, or work that "
-            "ended in the last hour";
-    return rc;
+    return weft_hint(err, rc,
+                     "a lane is there while it has settings, work that is not over, or work that "
+                     "ended in the last hour");
 }
 
 /* The id of a lane, 0 when nothing was ever called so. */

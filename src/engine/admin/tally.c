@@ -75,9 +75,7 @@ static void add(struct weft_tally *tally, const struct weft_tally_entry *more)
         forget_old(tally, more->minute - KEEP);
     if (tally->count == tally->capacity) {
         tally->capacity = tally->capacity ? 2 * tally->capacity : 16;
-        tally->entry = realloc(tally->entry, tally->capacity * sizeof(*tally->entry));
-        if (!tally->entry)
-            weft_oom(tally->capacity * sizeof(*tally->entry));
+        tally->entry = weft_realloc(tally->entry, tally->capacity, sizeof(*tally->entry));
     }
     tally->entry[tally->count++] = *more;
 }

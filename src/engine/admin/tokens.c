@@ -213,11 +213,11 @@ static enum weft_rc find_token(struct weft_engine *engine, const struct weft_tok
     if (i == rows.count || k == rows.count)
         return weft_fail_field(err, WEFT_NOT_FOUND, "id", "there is no token %d", id);
     if (!may_reach(caller, &rows.item[k])) {
-        rc = weft_fail_field(err, WEFT_FORBIDDEN, "id",
-                             "token %d is outside what the token of this request may manage", id);
-        if (err)
-            err->hint = "a token that is bound to a namespace manages only tokens bound to it";
-        return rc;
+        return weft_hint(
+            err,
+            weft_fail_field(err, WEFT_FORBIDDEN, "id",
+                            "token %d is outside what the token of this request may manage", id),
+            "a token that is bound to a namespace manages only tokens bound to it");
     }
     *ret_token = show(&rows, k, now_us, arena);
     return WEFT_OK;
@@ -245,14 +245,13 @@ static enum weft_rc refuse_more(const struct weft_token_caller *caller,
 {
     const char *own = caller->rights.ns;
     bool elsewhere = own && (!row->ns || strcmp(own, row->ns) != 0);
-    enum weft_rc rc =
+    return weft_hint(
+        err,
         elsewhere ? weft_fail_field(err, WEFT_FORBIDDEN, "namespace",
                                     "the token of this request is bound to namespace '%s'", own)
                   : weft_fail_field(err, WEFT_FORBIDDEN, "scopes",
-                                    "the token of this request lacks some of these scopes");
-    if (err)
-        err->hint = "a token hands out no more than it has itself";
-    return rc;
+                                    "the token of this request lacks some of these scopes"),
+        "a token hands out no more than it has itself");
 }
 
 /* Gives a row a new secret. */
@@ -344,10 +343,9 @@ static enum weft_rc take_over(struct weft_tx *tx, struct turning *turning, struc
     row->scopes = out->scopes;
     weft_usec before_us = out->expires.value;
     if (before_us != 0 && before_us <= tx->now_us) {
-        rc = weft_fail_field(err, WEFT_NOT_LIVE, "id", "token %d has expired", turning->id);
-        if (err)
-            err->hint = "create another one, and revoke this one";
-        return rc;
+        return weft_hint(
+            err, weft_fail_field(err, WEFT_NOT_LIVE, "id", "token %d has expired", turning->id),
+            "create another one, and revoke this one");
     }
     turning->now_us = tx->now_us;
     turning->old_us = tx->now_us + turning->grace_ms * WEFT_MS;

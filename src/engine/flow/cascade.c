@@ -35,7 +35,7 @@
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/id.h"
-#include "core/join.h"
+#include "core/graph.h"
 #include "core/state.h"
 #include "engine/engine_state.h"
 #include "engine/flow/cascade_read.h"

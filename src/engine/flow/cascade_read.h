@@ -9,7 +9,7 @@
 
 #include "base/base.h"
 #include "base/map.h"
-#include "core/join.h"
+#include "core/graph.h"
 #include "core/stored.h"
 #include "engine/job/change.h"
 

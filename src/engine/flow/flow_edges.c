@@ -83,12 +83,11 @@ static enum weft_rc check_flow(const struct edging *edging, const struct weft_fl
                                "only a flow that is open and not cancelled gets edges");
     if (row->revision == edging->args->revision)
         return WEFT_OK;
-    enum weft_rc rc =
-        weft_fail_field(err, WEFT_CONFLICT, "revision", "the flow is at revision %d, not %d",
-                        row->revision, edging->args->revision);
-    if (err)
-        err->hint = weft_hint_read_flow_again;
-    return rc;
+    return weft_hint(err,
+                     weft_fail_field(err, WEFT_CONFLICT, "revision",
+                                     "the flow is at revision %d, not %d", row->revision,
+                                     edging->args->revision),
+                     weft_hint_read_flow_again);
 }
 
 /*
@@ -112,11 +111,9 @@ enum weft_rc weft_flow_edges_fit(struct weft_tx *tx, const struct weft_id *flow,
     rc = weft_fail_field(err, WEFT_TOO_LARGE, "edges",
                          "the flow would have %lld edges, at most %d are allowed",
                          (long long)count + (long long)added, WEFT_FLOW_EDGES_MAX);
-    if (err)
-        err->hint =
-            "put a node between many upstreams and many downstreams: m * n edges become "
-            "m + n";
-    return rc;
+    return weft_hint(err, rc,
+                     "put a node between many upstreams and many downstreams: m * n edges become "
+                     "m + n");
 }
 
 static enum weft_rc find_nodes(struct weft_tx *tx, struct edging *edging, struct weft_err *err)

@@ -102,12 +102,11 @@ static enum weft_rc check_flow(const struct growth *growth, const struct weft_fl
         return weft_fail_field(err, WEFT_NOT_LIVE, "id",
                                "only a flow that is open and not cancelled can grow");
     if (row->revision != growth->args->revision) {
-        enum weft_rc rc =
-            weft_fail_field(err, WEFT_CONFLICT, "revision", "the flow is at revision %d, not %d",
-                            row->revision, growth->args->revision);
-        if (err)
-            err->hint = weft_hint_read_flow_again;
-        return rc;
+        return weft_hint(err,
+                         weft_fail_field(err, WEFT_CONFLICT, "revision",
+                                         "the flow is at revision %d, not %d", row->revision,
+                                         growth->args->revision),
+                         weft_hint_read_flow_again);
     }
     if (row->nodes + (int64_t)growth->draft->count > WEFT_FLOW_NODES_MAX)
         return weft_fail_field(

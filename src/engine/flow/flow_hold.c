@@ -32,13 +32,11 @@ static enum weft_rc tell_locked(struct weft_engine *engine, struct weft_err *err
 {
     enum weft_rc rc =
         weft_fail_field(err, WEFT_BUSY, "id", "the flow is locked by another transaction");
-    if (err) {
-        err->cause = engine->holds_briefly ? WEFT_CAUSE_FLOW_LOCKED : WEFT_CAUSE_LOCK_TIMEOUT;
-        err->hint =
-            "nothing was done: try again; if that does not help, look in pg_stat_activity "
-            "for a session that is idle in transaction, and end it";
-    }
-    return rc;
+    (void)weft_cause(err, rc,
+                     engine->holds_briefly ? WEFT_CAUSE_FLOW_LOCKED : WEFT_CAUSE_LOCK_TIMEOUT);
+    return weft_hint(err, rc,
+                     "nothing was done: try again; if that does not help, look in pg_stat_activity "
+                     "for a session that is idle in transaction, and end it");
 }
 
 /* What is due is asked by a later statement, so it is seen as of the lock; all travel together. */

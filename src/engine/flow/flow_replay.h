@@ -5,7 +5,7 @@
 /* Replaying members of flows: which may live again, and which wait. */
 
 #include "base/base.h"
-#include "core/join.h"
+#include "core/graph.h"
 
 struct weft_tx;
 

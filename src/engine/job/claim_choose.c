@@ -136,9 +136,7 @@ static struct weft_turn *turn_of(struct weft_ready *ready, const struct weft_cla
     struct weft_turn *turn = weft_int_map_find(&ready->turn, id);
     if (!turn) {
         drop_unused_turns(ready);
-        turn = calloc(1, sizeof(*turn));
-        if (!turn)
-            weft_oom(sizeof(*turn));
+        turn = weft_alloc(1, sizeof(*turn));
         turn->id = id;
         weft_int_map_put(&ready->turn, turn);
     }

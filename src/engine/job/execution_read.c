@@ -10,7 +10,7 @@
 #include "base/limits.h"
 #include "core/capset.h"
 #include "core/cursor.h"
-#include "core/retry.h"
+#include "core/policy.h"
 #include "core/spec.h"
 #include "core/state.h"
 #include "engine/job/list.h"

@@ -12,7 +12,7 @@
 #include "base/id.h"
 #include "base/limits.h"
 #include "base/str.h"
-#include "core/retry.h"
+#include "core/policy.h"
 #include "core/spec.h"
 #include "engine/job/joint.h"
 #include "engine/job/lease_call.h"

@@ -59,12 +59,11 @@ enum weft_rc weft_short_read(const char *text, struct weft_id_short *ret_short,
 {
     if (weft_id_short_parse(text, ret_short))
         return WEFT_OK;
-    (void)weft_fail_field(
-        err, WEFT_INVALID_VALUE, "id",
-        "id must be the beginning of an id, or its beginning, \"..\" and its end");
-    if (err)
-        err->hint = "give at least 4 hexadecimal digits, as in 01932c07 or 01932c075f..6789ab";
-    return WEFT_INVALID_VALUE;
+    return weft_hint(
+        err,
+        weft_fail_field(err, WEFT_INVALID_VALUE, "id",
+                        "id must be the beginning of an id, or its beginning, \"..\" and its end"),
+        "give at least 4 hexadecimal digits, as in 01932c07 or 01932c075f..6789ab");
 }
 
 struct weft_id weft_id_above(const struct weft_id_short *wanted)

@@ -96,9 +96,7 @@ static enum weft_rc count_rows(struct weft_engine *engine, const struct kind *ki
         pthread_mutex_lock(&census->lock);
         struct counted *counted = weft_int_map_find(kind->ns, ns);
         if (!counted) {
-            counted = calloc(1, sizeof(*counted));
-            if (!counted)
-                weft_oom(sizeof(*counted));
+            counted = weft_alloc(1, sizeof(*counted));
             counted->ns = ns;
             weft_int_map_put(kind->ns, counted);
         }

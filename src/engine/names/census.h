@@ -5,7 +5,7 @@
 /* How many queues and worker names a namespace has, and may have. */
 
 #include "base/base.h"
-#include "base/int_map.h"
+#include "base/map.h"
 
 #include <pthread.h>
 

@@ -67,9 +67,7 @@ void weft_names_done(struct weft_names *names)
  */
 void weft_names_suspect(struct weft_names *names)
 {
-    struct weft_names *before = calloc(1, sizeof(*before));
-    if (!before)
-        weft_oom(sizeof(*before));
+    struct weft_names *before = weft_alloc(1, sizeof(*before));
     pthread_mutex_init(&before->lock, NULL);
     pthread_mutex_lock(&names->lock);
     before->arena = names->arena;

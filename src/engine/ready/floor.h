@@ -4,7 +4,7 @@
 
 /* Where the ready rows of a queue begin, for open snapshots. */
 
-#include "base/int_map.h"
+#include "base/map.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

@@ -5,7 +5,7 @@
 /* The list of queues that may have ready work: a hint, never the truth. */
 
 #include "base/base.h"
-#include "base/int_map.h"
+#include "base/map.h"
 #include "engine/ready/rings.h"
 
 #include <pthread.h>

@@ -15,7 +15,6 @@
 
 #include "base/base.h"
 #include "base/clock.h"
-#include "base/int_map.h"
 #include "base/map.h"
 #include "core/capset.h"
 #include "engine/names/names.h"

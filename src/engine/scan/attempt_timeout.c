@@ -8,7 +8,7 @@
 #include "engine/scan/attempt_timeout.h"
 
 #include "base/id.h"
-#include "core/retry.h"
+#include "core/policy.h"
 #include "core/state.h"
 #include "engine/job/change.h"
 #include "engine/names/names.h"

@@ -8,7 +8,7 @@
  */
 
 #include "base/arena.h"
-#include "core/retry.h"
+#include "core/policy.h"
 #include "core/state.h"
 #include "engine/job/change.h"
 #include "engine/names/names.h"

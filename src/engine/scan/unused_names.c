@@ -82,14 +82,9 @@ struct pass {
 
 static struct weft_unused_walk *walk_new(struct weft_engine *engine, weft_usec now_us)
 {
-    struct weft_unused_walk *walk = calloc(1, sizeof(*walk));
-    if (!walk)
-        weft_oom(sizeof(*walk));
-    for (size_t i = 0; i < WEFT_LEN(walk->met); i++) {
-        walk->met[i] = calloc(1, WINDOW / 8);
-        if (!walk->met[i])
-            weft_oom(WINDOW / 8);
-    }
+    struct weft_unused_walk *walk = weft_alloc(1, sizeof(*walk));
+    for (size_t i = 0; i < WEFT_LEN(walk->met); i++)
+        walk->met[i] = weft_alloc(1, WINDOW / 8);
     walk->began_us = now_us;
     walk->history = weft_engine_history(engine);
     walk->base = engine->unused.base;

@@ -113,11 +113,10 @@ static enum weft_rc check_unbound(const struct weft_request *request, struct wef
 {
     if (!request->ns_fixed)
         return WEFT_OK;
-    enum weft_rc rc = weft_fail(
-        err, WEFT_FORBIDDEN, "this token is bound to a namespace; servers belong to all of them");
-    if (err)
-        err->hint = "use a token that was created without --namespace";
-    return rc;
+    return weft_hint(err,
+                     weft_fail(err, WEFT_FORBIDDEN,
+                               "this token is bound to a namespace; servers belong to all of them"),
+                     "use a token that was created without --namespace");
 }
 
 /* ---- Replicas -------------------------------------------------------------------------------- */
@@ -225,10 +224,9 @@ enum weft_rc weft_scan_read(struct weft_request *request, struct weft_err *err)
     if (rc)
         return rc;
     if (weft_scanner_find(weft_request_path(request, "name")) == WEFT_SCANNER_COUNT) {
-        rc = weft_fail_field(err, WEFT_NOT_FOUND, "name", "there is no such scanner");
-        if (err)
-            err->hint = known_names(request->arena);
-        return rc;
+        return weft_hint(err,
+                         weft_fail_field(err, WEFT_NOT_FOUND, "name", "there is no such scanner"),
+                         known_names(request->arena));
     }
     return weft_api_read_nothing(request, err);
 }

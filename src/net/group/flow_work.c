@@ -128,10 +128,7 @@ void weft_flow_work_add(void *context, const struct weft_id *flow, size_t count)
     pthread_mutex_lock(&work->lock);
     if (work->count + count > work->room) {
         size_t room = 2 * work->room + count;
-        struct weft_id *wider = realloc(work->flow, room * sizeof(*wider));
-        if (!wider)
-            weft_oom(room * sizeof(*wider));
-        work->flow = wider;
+        work->flow = weft_realloc(work->flow, room, sizeof(*work->flow));
         work->room = room;
     }
     memcpy(work->flow + work->count, flow, count * sizeof(*flow));

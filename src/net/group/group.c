@@ -17,7 +17,6 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/err.h"
-#include "base/heap.h"
 #include "base/limits.h"
 #include "base/thread.h"
 #include "engine/engine.h"

@@ -45,9 +45,8 @@ static enum weft_rc keep(const struct weft_decode *decode, const void *chunk, si
         return weft_fail_field(err, WEFT_TOO_LARGE, "body",
                                "the body unpacks to more than %zu bytes", out->max);
     if (size > 0 && decode->room && !decode->room(decode->context, size)) {
-        enum weft_rc rc = weft_fail(err, WEFT_BUSY, "no room for the body of the request");
-        err->hint = "too many large requests at once: try again later";
-        return rc;
+        return weft_hint(err, weft_fail(err, WEFT_BUSY, "no room for the body of the request"),
+                         "too many large requests at once: try again later");
     }
     weft_buf_add(out, chunk, size);
     return WEFT_OK;
@@ -55,10 +54,10 @@ static enum weft_rc keep(const struct weft_decode *decode, const void *chunk, si
 
 static enum weft_rc broken(const char *name, const char *why, struct weft_err *err)
 {
-    enum weft_rc rc = weft_fail_field(err, WEFT_INVALID_VALUE, "Content-Encoding",
-                                      "the body is not whole %s: %s", name, why);
-    err->hint = "compress the body again, or send it without Content-Encoding";
-    return rc;
+    return weft_hint(err,
+                     weft_fail_field(err, WEFT_INVALID_VALUE, "Content-Encoding",
+                                     "the body is not whole %s: %s", name, why),
+                     "compress the body again, or send it without Content-Encoding");
 }
 
 /* ---- gzip ------------------------------------------------------------------------------------ */
@@ -136,9 +135,7 @@ enum weft_rc weft_decode(const struct weft_decode *decode, struct weft_buf *out,
                          struct weft_err *err)
 {
     assert(decode->coding == WEFT_CODING_GZIP || decode->coding == WEFT_CODING_ZSTD);
-    uint8_t *chunk = malloc(CHUNK);
-    if (!chunk)
-        weft_oom(CHUNK);
+    uint8_t *chunk = weft_realloc(NULL, CHUNK, 1);
     enum weft_rc rc = decode->coding == WEFT_CODING_GZIP ? decode_gzip(decode, chunk, out, err)
                                                          : decode_zstd(decode, chunk, out, err);
     free(chunk);

@@ -125,10 +125,9 @@ static enum weft_rc refuse_host(const char *host, struct weft_err *err)
 
 enum weft_rc weft_origin_refuse(const char *origin, struct weft_err *err)
 {
-    enum weft_rc rc =
-        weft_fail(err, WEFT_FORBIDDEN, "pages of '%.100s' may not call this server", origin);
-    err->hint = "to let them in, start the server with --cors-origin and this origin";
-    return rc;
+    return weft_hint(
+        err, weft_fail(err, WEFT_FORBIDDEN, "pages of '%.100s' may not call this server", origin),
+        "to let them in, start the server with --cors-origin and this origin");
 }
 
 enum weft_rc weft_web_page_check(const struct weft_web_page *page, struct weft_err *err)

@@ -182,9 +182,8 @@ static enum weft_rc check_waiting(struct weft_link *link, struct weft_err *err)
     if (rc || link->preflight || request->route->while_waiting)
         return rc;
     request->route = NULL;
-    rc = weft_fail(err, WEFT_UNAVAILABLE, "the server waits for its store");
-    err->hint = "try again later; the server's log says what it waits for";
-    return rc;
+    return weft_hint(err, weft_fail(err, WEFT_UNAVAILABLE, "the server waits for its store"),
+                     "try again later; the server's log says what it waits for");
 }
 
 enum weft_rc weft_head_check(struct weft_link *link, struct weft_err *err)

@@ -10,7 +10,7 @@
 
 #include "net/http/http_thread.h"
 
-#include "base/heap.h"
+#include "base/alloc.h"
 #include "base/log.h"
 #include "base/thread.h"
 #include "net/group/group.h"

@@ -20,7 +20,6 @@
 #include "base/alloc.h"
 #include "base/arena.h"
 #include "base/clock.h"
-#include "base/heap.h"
 #include "base/log.h"
 #include "base/thread.h"
 #include "engine/admin/tally.h"

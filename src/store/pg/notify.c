@@ -8,15 +8,11 @@
  */
 
 #include "store/notify.h"
-#include "base/alloc.h"
+
 #include "base/arena.h"
-#include "base/clock.h"
-#include "base/err.h"
 #include "store/pg/pg.h"
-#include "store/store.h"
 
 #include <assert.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -30,38 +26,8 @@ struct weft_notifier {
     struct weft_pg *pg; /* owned; not in pipeline mode */
 };
 
-/* Waits for the answer to what was sent. */
-static enum weft_rc finish(struct weft_notifier *notifier, const char *what, struct weft_err *err)
+static enum weft_rc start_listening(struct weft_pg *pg, struct weft_err *err)
 {
-    struct weft_pg *pg = notifier->pg;
-    weft_usec deadline_us = weft_boot_us() + SEND_MAX_US;
-    enum weft_rc rc = WEFT_OK;
-    for (;;) {
-        int unsent = PQflush(pg->pq);
-        if (unsent == 0 && !PQisBusy(pg->pq)) {
-            PGresult *result = PQgetResult(pg->pq);
-            if (!result)
-                return rc;
-            ExecStatusType status = PQresultStatus(result);
-            if (!rc && status != PGRES_COMMAND_OK && status != PGRES_TUPLES_OK)
-                rc = weft_pg_fail(pg, result, what, err);
-            PQclear(result);
-            continue;
-        }
-        weft_usec left_us = deadline_us - weft_boot_us();
-        if (left_us <= 0)
-            return weft_pg_lost(pg, what, "the server did not answer within 5 s", err);
-        struct pollfd fd = {.fd = PQsocket(pg->pq),
-                            .events = (short)(POLLIN | (unsent > 0 ? POLLOUT : 0))};
-        (void)poll(&fd, 1, (int)(left_us / 1000) + 1);
-        if (unsent < 0 || !PQconsumeInput(pg->pq))
-            return weft_pg_lost(pg, what, PQerrorMessage(pg->pq), err);
-    }
-}
-
-static enum weft_rc start_listening(struct weft_notifier *notifier, struct weft_err *err)
-{
-    struct weft_pg *pg = notifier->pg;
     const char *sql = weft_arena_printf(pg->arena, "LISTEN \"%s\"", pg->schema);
     enum weft_rc rc = WEFT_OK;
     if (!PQexitPipelineMode(pg->pq))
@@ -69,13 +35,13 @@ static enum weft_rc start_listening(struct weft_notifier *notifier, struct weft_
     if (pg->named) {
         if (!PQsendPrepare(pg->pq, notify_name, notify_sql, 0, NULL))
             return weft_pg_lost(pg, "listen", PQerrorMessage(pg->pq), err);
-        rc = finish(notifier, "listen", err);
+        rc = weft_pg_drain(pg, "listen", SEND_MAX_US, err);
     }
     if (rc)
         return rc;
     if (!PQsendQuery(pg->pq, sql))
         return weft_pg_lost(pg, "listen", PQerrorMessage(pg->pq), err);
-    return finish(notifier, "listen", err);
+    return weft_pg_drain(pg, "listen", SEND_MAX_US, err);
 }
 
 enum weft_rc weft_notifier_open(const char *url, struct weft_notifier **ret_notifier,
@@ -92,7 +58,7 @@ enum weft_rc weft_notifier_open(const char *url, struct weft_notifier **ret_noti
         return rc;
     struct weft_notifier *notifier = weft_alloc(1, sizeof(*notifier));
     notifier->pg = weft_pg_of(conn);
-    rc = start_listening(notifier, err);
+    rc = start_listening(notifier->pg, err);
     if (rc) {
         weft_notifier_close(notifier);
         return rc;
@@ -128,7 +94,7 @@ enum weft_rc weft_notifier_send(struct weft_notifier *notifier, const char *text
             : PQsendQueryParams(pg->pq, notify_sql, WEFT_LEN(value), NULL, value, NULL, NULL, 0);
     if (!sent)
         return weft_pg_lost(pg, "notify", PQerrorMessage(pg->pq), err);
-    return finish(notifier, "notify", err);
+    return weft_pg_drain(pg, "notify", SEND_MAX_US, err);
 }
 
 enum weft_rc weft_notifier_next(struct weft_notifier *notifier, struct weft_arena *arena,

@@ -12,16 +12,14 @@
  * loses the connection in COMMIT can ask over another connection whether it committed. COMMIT may
  * be sent with the last statements: a transaction of one statement then costs one round trip. A
  * bare transaction sends only its one statement, which the Sync behind it commits. The session
- * keeps its settings and prepared statements; behind a pooler the settings go into each transaction
- * (text.c), and there are no prepared statements if the pooler would lose them (connect.c).
+ * keeps its settings and prepared statements. Behind a pooler the settings go into each
+ * transaction, and there are no prepared statements if the pooler would lose them (connect.c).
  */
 
 #include "store/pg/pg.h"
 
 #include "base/arena.h"
-#include "base/err.h"
 #include "store/cell.h"
-#include "store/store.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -189,6 +187,14 @@ static enum weft_rc pg_run(struct weft_conn *conn, const struct weft_call *call,
     return rc;
 }
 
+static enum weft_rc run_plain(struct weft_pg *pg, const char *sql, struct weft_err *err)
+{
+    struct weft_arena *arena = weft_arena_new();
+    enum weft_rc rc = weft_pg_simple(pg, weft_pg_place_schema(sql, pg->schema, arena), err);
+    weft_arena_free(arena);
+    return rc;
+}
+
 static enum weft_rc pg_script(struct weft_conn *conn, const char *sql, struct weft_err *err)
 {
     struct weft_pg *pg = weft_pg_of(conn);
@@ -200,13 +206,10 @@ static enum weft_rc pg_script(struct weft_conn *conn, const char *sql, struct we
         rc = exchange_in_tx(pg, step, count, err);
         weft_pg_clear(step, count);
     }
-    if (rc)
-        return rc;
-    struct weft_arena *arena = weft_arena_new();
-    rc = weft_pg_simple(pg, weft_pg_place_schema(sql, pg->schema, arena), err);
-    weft_arena_free(arena);
-    if (rc)
-        pg->tx = WEFT_PG_TX_FAILED;
+    if (!rc) {
+        rc = run_plain(pg, sql, err);
+        pg->tx = rc ? WEFT_PG_TX_FAILED : pg->tx;
+    }
     return rc;
 }
 
@@ -223,11 +226,7 @@ static enum weft_rc pg_alone(struct weft_conn *conn, const char *sql, struct wef
         return weft_pg_lost(pg, "script", "the connection is broken", err);
     if (!pg->pooled)
         rc = weft_pg_simple(pg, "SET statement_timeout = 0; SET lock_timeout = 0", err);
-    struct weft_arena *arena = weft_arena_new();
-    if (!rc)
-        rc = weft_pg_simple(pg, weft_pg_place_schema(sql, pg->schema, arena), err);
-    weft_arena_free(arena);
-    return rc;
+    return rc ? rc : run_plain(pg, sql, err);
 }
 
 /* The connection was closed before anything was sent. */
@@ -236,20 +235,26 @@ static enum weft_rc lost_before(struct weft_pg *pg, const char *what, struct wef
     return weft_pg_lost(pg, what, pg->fatal[0] ? pg->fatal : "the connection is gone", err);
 }
 
-/* Runs one of the driver's own statements; the caller clears the steps. */
+/* Runs one of the driver's own statements. The caller clears the result; NULL: it failed. */
 static enum weft_rc run_own(struct weft_pg *pg, size_t stmt, const char *text,
-                            struct weft_pg_step step[2], struct weft_err *err)
+                            PGresult **ret_result, struct weft_err *err)
 {
+    struct weft_pg_step step[2];
     size_t count = 0;
-    step[0] = step[1] = (struct weft_pg_step){.stmt = stmt};
     add_step(pg, step, &count, stmt, NULL);
     step[count - 1].text = text;
     enum weft_rc rc = weft_pg_exchange(pg, step, count, err);
-    if (count == 1) { /* the result is always in the second */
-        step[1] = step[0];
-        step[0].result = NULL;
-    }
+    *ret_result = step[count - 1].result;
+    step[count - 1].result = NULL;
+    weft_pg_clear(step, count);
     return rc;
+}
+
+/* A connection whose transaction is not over cannot be used again. */
+static void check_idle(struct weft_pg *pg)
+{
+    if (PQtransactionStatus(pg->pq) != PQTRANS_IDLE)
+        pg->conn.broken = true;
 }
 
 static void pg_rollback(struct weft_conn *conn)
@@ -260,23 +265,16 @@ static void pg_rollback(struct weft_conn *conn)
     pg->tx = WEFT_PG_TX_NONE;
     if (!sent || conn->broken)
         return;
-    struct weft_pg_step step[2];
-    enum weft_rc rc = run_own(pg, WEFT_PG_ROLLBACK, NULL, step, NULL);
-    weft_pg_clear(step, WEFT_LEN(step));
-    if (rc || PQtransactionStatus(pg->pq) != PQTRANS_IDLE)
-        conn->broken = true;
+    PGresult *result;
+    enum weft_rc rc = run_own(pg, WEFT_PG_ROLLBACK, NULL, &result, NULL);
+    PQclear(result);
+    conn->broken |= rc != WEFT_OK;
+    check_idle(pg);
 }
 
 static bool is_committed(PGresult *result)
 {
     return result && strcmp(PQcmdStatus(result), "COMMIT") == 0;
-}
-
-/* A connection whose transaction is not over cannot be used again. */
-static void check_idle(struct weft_pg *pg)
-{
-    if (!pg->conn.broken && PQtransactionStatus(pg->pq) != PQTRANS_IDLE)
-        pg->conn.broken = true;
 }
 
 /*
@@ -296,17 +294,15 @@ static enum weft_rc accept_commit(struct weft_pg *pg, struct weft_err *err)
 
 static enum weft_rc send_commit(struct weft_pg *pg, struct weft_err *err)
 {
-    struct weft_pg_step step[2];
-    enum weft_rc rc = run_own(pg, WEFT_PG_COMMIT, NULL, step, err);
-    if (is_committed(step[1].result)) {
+    PGresult *result;
+    enum weft_rc rc = run_own(pg, WEFT_PG_COMMIT, NULL, &result, err);
+    if (is_committed(result))
         rc = accept_commit(pg, err);
-    } else if (!rc) {
-        rc = weft_fail(err, WEFT_INTERNAL, "commit: the server answered %s",
-                       PQcmdStatus(step[1].result));
-    } else if (pg->conn.broken && err) {
-        err->cause = WEFT_CAUSE_LOST_IN_COMMIT;
-    }
-    weft_pg_clear(step, WEFT_LEN(step));
+    else if (!rc)
+        rc = weft_fail(err, WEFT_INTERNAL, "commit: the server answered %s", PQcmdStatus(result));
+    else if (pg->conn.broken)
+        (void)weft_cause(err, rc, WEFT_CAUSE_LOST_IN_COMMIT);
+    PQclear(result);
     check_idle(pg);
     return rc;
 }
@@ -415,10 +411,9 @@ static enum weft_rc pg_prepare(struct weft_conn *conn, struct weft_err *err)
     struct weft_pg *pg = weft_pg_of(conn);
     struct weft_pg_step step[WEFT_PG_STMT_COUNT];
     size_t count = 0;
-    for (size_t i = 0; i < WEFT_PG_BACKEND; i++) {
+    for (size_t i = 0; i < WEFT_PG_BACKEND; i++)
         if (pg->text[i] && !pg->prepared[i])
             step[count++] = (struct weft_pg_step){.stmt = i, .prepares = true};
-    }
     enum weft_rc rc = count > 0 ? weft_pg_exchange(pg, step, count, err) : WEFT_OK;
     weft_pg_clear(step, count);
     return rc;
@@ -426,11 +421,11 @@ static enum weft_rc pg_prepare(struct weft_conn *conn, struct weft_err *err)
 
 static enum weft_rc pg_time(struct weft_conn *conn, weft_usec *ret_us, struct weft_err *err)
 {
-    struct weft_pg_step step[2];
-    enum weft_rc rc = run_own(weft_pg_of(conn), WEFT_PG_TIME, NULL, step, err);
+    PGresult *result;
+    enum weft_rc rc = run_own(weft_pg_of(conn), WEFT_PG_TIME, NULL, &result, err);
     if (!rc)
-        *ret_us = weft_pg_get_i64(step[1].result, 0, 0);
-    weft_pg_clear(step, WEFT_LEN(step));
+        *ret_us = weft_pg_get_i64(result, 0, 0);
+    PQclear(result);
     return rc;
 }
 
@@ -445,10 +440,9 @@ static enum weft_settled read_settled(const PGresult *result)
         {"committed", WEFT_SETTLED_COMMITTED},
         {"aborted", WEFT_SETTLED_ABORTED},
     };
-    for (size_t i = 0; i < WEFT_LEN(known); i++) {
+    for (size_t i = 0; i < WEFT_LEN(known); i++)
         if (strcmp(PQgetvalue(result, 0, 0), known[i].word) == 0)
             return known[i].settled;
-    }
     return WEFT_SETTLED_UNKNOWN; /* NULL: too old, before a crash, or on another timeline */
 }
 
@@ -460,20 +454,20 @@ static enum weft_settled read_settled(const PGresult *result)
 static enum weft_rc ask_settle(struct weft_pg *pg, const char *text, enum weft_settled *ret_settled,
                                struct weft_err *err)
 {
-    struct weft_pg_step step[2];
+    PGresult *result;
     weft_usec usual_us = pg->exchange_us;
     pg->unreplicated = false;
     pg->exchange_us = SETTLE_MAX_US;
-    enum weft_rc rc = run_own(pg, WEFT_PG_SETTLE, text, step, err);
+    enum weft_rc rc = run_own(pg, WEFT_PG_SETTLE, text, &result, err);
     pg->exchange_us = usual_us;
     if (!rc) {
-        *ret_settled = read_settled(step[1].result);
+        *ret_settled = read_settled(result);
         if (pg->unreplicated)
             *ret_settled = WEFT_SETTLED_RUNNING; /* the query did not wait for the standbys */
-        if (strcmp(PQgetvalue(step[1].result, 0, 0), "in recovery") == 0)
+        if (strcmp(PQgetvalue(result, 0, 0), "in recovery") == 0)
             pg->conn.broken = true;
     }
-    weft_pg_clear(step, WEFT_LEN(step));
+    PQclear(result);
     return rc;
 }
 

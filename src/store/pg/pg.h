@@ -10,7 +10,6 @@
 
 enum {
     WEFT_PG_SCHEMA_MAX = 63,
-    WEFT_PG_PARAMS_MAX = 64,
     WEFT_PG_KEEP_BYTES = 1 << 20, /* larger buffers are not kept for long */
 };
 
@@ -76,24 +75,15 @@ struct weft_pg_step {
     PGresult *result;             /* owned; NULL unless the step succeeded */
 };
 
-/* The parameters of a call for libpq. Values point into the scratch memory or the caller's cells.
- */
-struct weft_pg_params {
-    int count;
-    Oid type[WEFT_PG_PARAMS_MAX];
-    const char *value[WEFT_PG_PARAMS_MAX];
-    int size[WEFT_PG_PARAMS_MAX];
-    int format[WEFT_PG_PARAMS_MAX];
-};
-
 static inline struct weft_pg *weft_pg_of(struct weft_conn *conn)
 {
     return (struct weft_pg *)conn;
 }
 
-/* text.c: the texts of statements, and the schema's name in them. */
+/* connect.c */
+enum weft_rc weft_pg_open(const char *url, struct weft_conn **ret_conn, struct weft_err *err);
+void weft_pg_close(struct weft_conn *conn);
 const char *weft_pg_stmt_name(size_t stmt);
-void weft_pg_set_texts(struct weft_pg *pg);
 /* Replaces the schema weft in the text; returns the text itself if that is the schema. */
 const char *weft_pg_place_schema(const char *sql, const char *schema, struct weft_arena *arena);
 
@@ -108,14 +98,7 @@ enum weft_rc weft_pg_lost(struct weft_pg *pg, const char *what, const char *why,
 /* The same mapping for a failure to connect, for which libpq gives only text. */
 enum weft_rc weft_pg_fail_open(struct weft_pg *pg, const char *text, struct weft_err *err);
 
-/* connect.c */
-enum weft_rc weft_pg_open(const char *url, struct weft_conn **ret_conn, struct weft_err *err);
-void weft_pg_close(struct weft_conn *conn);
-
-/* codec.c: cells to binary parameters and binary results to cells. */
-enum weft_rc weft_pg_encode(struct weft_pg *pg, const struct weft_call *call,
-                            struct weft_pg_params *ret_params, struct weft_err *err);
-void weft_pg_param_types(size_t stmt, struct weft_pg_params *ret_params);
+/* exchange.c: binary results. */
 enum weft_rc weft_pg_decode(const PGresult *result, enum weft_stmt stmt, struct weft_arena *arena,
                             struct weft_rows *ret_rows, struct weft_err *err);
 int64_t weft_pg_get_i64(const PGresult *result, int row, int column);
@@ -123,13 +106,16 @@ int64_t weft_pg_get_i64(const PGresult *result, int row, int column);
 uint32_t weft_pg_get_timeline(const PGresult *result, int row, int column);
 
 /*
- * exchange.c: one round trip. Sends all steps, waits for all results, and leaves the connection
+ * One round trip. Sends all steps, waits for all results, and leaves the connection
  * synchronized with the server or broken. The steps keep the results of those that succeeded, also
  * when a later one failed; weft_pg_clear() frees them.
  */
 enum weft_rc weft_pg_exchange(struct weft_pg *pg, struct weft_pg_step *step, size_t count,
                               struct weft_err *err);
 void weft_pg_clear(struct weft_pg_step *step, size_t count);
+/* Waits for all answers to what was sent outside a pipeline. */
+enum weft_rc weft_pg_drain(struct weft_pg *pg, const char *what, weft_usec most_us,
+                           struct weft_err *err);
 /* Plain SQL of several statements; may take longer than an exchange. */
 enum weft_rc weft_pg_simple(struct weft_pg *pg, const char *sql, struct weft_err *err);
 /* True when the server is known to have ended the session; no round trip. */

@@ -5,9 +5,7 @@
  * primary message; never its detail, which quotes rows, and never a parameter.
  */
 
-#include "base/err.h"
 #include "store/pg/pg.h"
-#include "store/store.h"
 
 #include <ctype.h>
 #include <string.h>

@@ -1,30 +1,40 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Opening a file: reading the URL, checking that the file is a weft database or empty before
- * anything is written to it, and the settings of a connection.
+ * Opening a file: reading the URL, refusing files that a parent process had open, checking that the
+ * file is a weft database or empty before anything is written to it, and the settings of a
+ * connection with its busy handler.
  */
 
-#include "base/alloc.h"
+#include "store/sqlite/sqlite.h"
+
 #include "base/arena.h"
 #include "base/clock.h"
-#include "base/err.h"
 #include "base/id.h"
-#include "store/sqlite/sqlite.h"
-#include "store/store.h"
+#include "base/thread.h"
 
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 enum {
     APPLICATION_ID = 0x77656674, /* "weft" */
     BUSY_MS_DEFAULT = 10000,
     BUSY_MS_MAX = 600000,
+    SLEEP_FIRST_US = 100,
+    SLEEP_MAX_US = 5000,
+};
+
+struct options {
+    const char *path; /* in the arena */
+    bool synchronous_full;
+    weft_usec busy_us;
 };
 
 void weft_store_owns_process(void)
@@ -34,11 +44,10 @@ void weft_store_owns_process(void)
 
 static enum weft_rc bad_url(struct weft_err *err, const char *text, const char *hint)
 {
-    return weft_hint(err, weft_fail_field(err, WEFT_INVALID_VALUE, "url", "%s", text), hint);
+    return weft_hint(err, weft_invalid(err, "url", "%s", text), hint);
 }
 
-static enum weft_rc read_option(char *option, struct weft_lite_options *options,
-                                struct weft_err *err)
+static enum weft_rc read_option(char *option, struct options *options, struct weft_err *err)
 {
     char *value = strchr(option, '=');
     if (value)
@@ -62,11 +71,10 @@ static enum weft_rc read_option(char *option, struct weft_lite_options *options,
                    "write sqlite:PATH?synchronous=normal&busy_ms=5000");
 }
 
-static enum weft_rc read_url(const char *url, struct weft_arena *arena,
-                             struct weft_lite_options *ret_options, struct weft_err *err)
+static enum weft_rc read_url(const char *url, struct weft_arena *arena, struct options *ret_options,
+                             struct weft_err *err)
 {
-    struct weft_lite_options options = {.synchronous_full = true,
-                                        .busy_us = BUSY_MS_DEFAULT * WEFT_MS};
+    struct options options = {.synchronous_full = true, .busy_us = BUSY_MS_DEFAULT * WEFT_MS};
     assert(strncmp(url, "sqlite:", 7) == 0);
     char *path = weft_arena_strdup(arena, url + 7);
     char *rest = strchr(path, '?');
@@ -91,6 +99,123 @@ static enum weft_rc read_url(const char *url, struct weft_arena *arena,
     *ret_options = options;
     return WEFT_OK;
 }
+
+/* ---- Files that the parent process had open at fork() ---------------------------------------- */
+
+/*
+ * SQLite keeps a record of the process's locks per file, and a child inherits the record but not
+ * the locks. A new connection of the child to such a file would assume locks that it does not hold:
+ * once the parent closes the file, SQLite removes the write-ahead log under the child, whose next
+ * commits are acknowledged and lost. So this driver keeps a list of open files, and refuses to open
+ * one that a parent had open at the fork.
+ *
+ * The list holds each connection from its opening to its closing. The lock is held over fork(), so
+ * that a child always finds it free and the list consistent.
+ */
+static pthread_mutex_t files_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_once_t lock_over_forks = PTHREAD_ONCE_INIT;
+static struct weft_lite_file *first_file;
+
+static void take_lock(void)
+{
+    pthread_mutex_lock(&files_lock);
+}
+
+static void give_lock(void)
+{
+    pthread_mutex_unlock(&files_lock);
+}
+
+static void watch_forks(void)
+{
+    if (pthread_atfork(take_lock, give_lock, give_lock))
+        weft_oom(0); /* ENOMEM is its only failure */
+}
+
+static enum weft_rc check_inherited(const char *path, struct weft_err *err)
+{
+    struct stat info;
+    if (stat(path, &info) != 0)
+        return WEFT_OK; /* a new file, or opening it will fail */
+    uint64_t forks = weft_forks();
+    bool inherited = false;
+    (void)pthread_once(&lock_over_forks, watch_forks);
+    pthread_mutex_lock(&files_lock);
+    for (const struct weft_lite_file *file = first_file; file && !inherited; file = file->next)
+        inherited = file->forks != forks && file->device == (uint64_t)info.st_dev &&
+                    file->inode == (uint64_t)info.st_ino;
+    pthread_mutex_unlock(&files_lock);
+    if (!inherited)
+        return WEFT_OK;
+    return weft_hint(err,
+                     weft_fail(err, WEFT_MISUSE,
+                               "%s was open in the parent when fork() made this process", path),
+                     "SQLite loses data in this case: open the file only after fork(), or exec()");
+}
+
+static void note_open(struct weft_lite_file *file, const char *path)
+{
+    struct stat info;
+    if (stat(path, &info) != 0)
+        return;
+    file->device = (uint64_t)info.st_dev;
+    file->inode = (uint64_t)info.st_ino;
+    file->forks = weft_forks();
+    (void)pthread_once(&lock_over_forks, watch_forks);
+    pthread_mutex_lock(&files_lock);
+    file->next = first_file;
+    first_file = file;
+    pthread_mutex_unlock(&files_lock);
+}
+
+/* Also for a file that was not noted. */
+static void note_closed(struct weft_lite_file *file)
+{
+    pthread_mutex_lock(&files_lock);
+    for (struct weft_lite_file **at = &first_file; *at; at = &(*at)->next) {
+        if (*at == file) {
+            *at = file->next;
+            break;
+        }
+    }
+    pthread_mutex_unlock(&files_lock);
+}
+
+/* ---- Waiting for the write lock -------------------------------------------------------------- */
+
+static uint64_t next_random(uint64_t *state)
+{
+    uint64_t x = *state;
+    x ^= x << 13;
+    x ^= x >> 7;
+    x ^= x << 17;
+    return *state = x;
+}
+
+/*
+ * The busy handler. SQLite's own busy timeout sleeps in steps of up to 100 ms, which starves a
+ * writer next to a busy one. This one sleeps 0.1 ms at first and 5 ms at most, with jitter, so that
+ * two writers do not keep missing each other.
+ */
+static int on_busy(void *arg, int count)
+{
+    struct weft_lite *lite = arg;
+    weft_usec now_us = weft_boot_us();
+    if (count == 0)
+        lite->busy_since_us = now_us;
+    if (now_us - lite->busy_since_us >= lite->busy_us)
+        return 0;
+
+    int64_t sleep_us = SLEEP_FIRST_US << (count < 6 ? count : 6);
+    if (sleep_us > SLEEP_MAX_US)
+        sleep_us = SLEEP_MAX_US;
+    sleep_us = sleep_us / 2 + (int64_t)(next_random(&lite->jitter) % (uint64_t)sleep_us) / 2;
+    struct timespec pause = {.tv_nsec = (long)sleep_us * 1000};
+    (void)nanosleep(&pause, NULL);
+    return 1;
+}
+
+/* ---- Opening --------------------------------------------------------------------------------- */
 
 static enum weft_rc forbidden(struct weft_err *err, const char *text)
 {
@@ -118,8 +243,7 @@ static enum weft_rc explain_open(struct weft_lite *lite, const char *path, int c
     if ((code & 0xff) != SQLITE_CANTOPEN && (code & 0xff) != SQLITE_READONLY)
         return weft_lite_fail(lite, code, err, path);
     if (stat(path, &info) == 0 && S_ISDIR(info.st_mode))
-        return weft_fail_field(err, WEFT_INVALID_VALUE, "url", "%s is a directory, not a file",
-                               path);
+        return weft_invalid(err, "url", "%s is a directory, not a file", path);
     const char *slash = strrchr(path, '/');
     const char *folder = weft_arena_printf(lite->arena, "%.*s", (int)(slash - path) + 1, path);
     if (stat(folder, &info) != 0 && (errno == ENOENT || errno == ENOTDIR))
@@ -178,11 +302,11 @@ static int set_wal(struct weft_lite *lite)
     int count = 0;
     do {
         code = weft_lite_ask(lite->db, "PRAGMA journal_mode = wal", NULL);
-    } while ((code & 0xff) == SQLITE_BUSY && weft_lite_on_busy(lite, count++));
+    } while ((code & 0xff) == SQLITE_BUSY && on_busy(lite, count++));
     return code;
 }
 
-static enum weft_rc set_up(struct weft_lite *lite, const struct weft_lite_options *options,
+static enum weft_rc set_up(struct weft_lite *lite, const struct options *options,
                            struct weft_err *err)
 {
     const char *setting[] = {
@@ -251,10 +375,10 @@ static void create_file(const char *path)
     (void)mknod(path, S_IFREG | S_IRUSR | S_IWUSR, 0);
 }
 
-static enum weft_rc open_file(struct weft_lite *lite, const struct weft_lite_options *options,
+static enum weft_rc open_file(struct weft_lite *lite, const struct options *options,
                               struct weft_err *err)
 {
-    enum weft_rc rc = weft_lite_check_inherited(options->path, err);
+    enum weft_rc rc = check_inherited(options->path, err);
     if (rc)
         return rc;
     int flags = SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;
@@ -265,8 +389,8 @@ static enum weft_rc open_file(struct weft_lite *lite, const struct weft_lite_opt
     (void)sqlite3_extended_result_codes(lite->db, 1);
     if (code != SQLITE_OK)
         return explain_open(lite, options->path, code, err);
-    weft_lite_note_open(&lite->file, options->path);
-    (void)sqlite3_busy_handler(lite->db, weft_lite_on_busy, lite);
+    note_open(&lite->file, options->path);
+    (void)sqlite3_busy_handler(lite->db, on_busy, lite);
     /*
      * Before the first statement: reading a database in WAL mode creates the log and its index with
      * the permissions of the file, and a connection that cannot write leaves them behind:
@@ -291,7 +415,7 @@ static enum weft_rc open_file(struct weft_lite *lite, const struct weft_lite_opt
 bool weft_lite_absent(const char *url)
 {
     struct weft_arena *arena = weft_arena_new();
-    struct weft_lite_options options = {0};
+    struct options options = {0};
     struct stat info;
     bool absent = false;
     if (read_url(url, arena, &options, NULL) == WEFT_OK) {
@@ -306,7 +430,7 @@ bool weft_lite_absent(const char *url)
 
 enum weft_rc weft_lite_open(const char *url, struct weft_conn **ret_conn, struct weft_err *err)
 {
-    struct weft_lite_options options = {0};
+    struct options options = {0};
     struct weft_lite *lite = weft_alloc(1, sizeof(*lite));
     lite->conn.driver = &weft_driver_sqlite;
     lite->arena = weft_arena_new();
@@ -338,7 +462,7 @@ void weft_lite_close(struct weft_conn *conn)
     for (size_t i = 0; i < WEFT_LITE_COMMAND_COUNT; i++)
         sqlite3_finalize(lite->command[i]);
     sqlite3_close(lite->db);
-    weft_lite_note_closed(&lite->file);
+    note_closed(&lite->file);
     weft_arena_free(lite->arena);
     free(lite);
 }

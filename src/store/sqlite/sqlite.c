@@ -14,12 +14,114 @@
 #include "store/sqlite/sqlite.h"
 
 #include "base/arena.h"
-#include "base/err.h"
-#include "store/store.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <string.h>
 #include <time.h>
+
+/* ---- Result codes ---------------------------------------------------------------------------- */
+
+static const char *io_name(int code)
+{
+    static const struct {
+        int code;
+        const char *name;
+    } known[] = {
+        {SQLITE_IOERR_READ, "IOERR_READ"},           {SQLITE_IOERR_SHORT_READ, "IOERR_SHORT_READ"},
+        {SQLITE_IOERR_WRITE, "IOERR_WRITE"},         {SQLITE_IOERR_FSYNC, "IOERR_FSYNC"},
+        {SQLITE_IOERR_DIR_FSYNC, "IOERR_DIR_FSYNC"}, {SQLITE_IOERR_TRUNCATE, "IOERR_TRUNCATE"},
+        {SQLITE_IOERR_FSTAT, "IOERR_FSTAT"},         {SQLITE_IOERR_LOCK, "IOERR_LOCK"},
+        {SQLITE_IOERR_RDLOCK, "IOERR_RDLOCK"},       {SQLITE_IOERR_UNLOCK, "IOERR_UNLOCK"},
+        {SQLITE_IOERR_DELETE, "IOERR_DELETE"},       {SQLITE_IOERR_NOMEM, "IOERR_NOMEM"},
+        {SQLITE_IOERR_ACCESS, "IOERR_ACCESS"},       {SQLITE_IOERR_SHMOPEN, "IOERR_SHMOPEN"},
+        {SQLITE_IOERR_SHMSIZE, "IOERR_SHMSIZE"},     {SQLITE_IOERR_SHMLOCK, "IOERR_SHMLOCK"},
+        {SQLITE_IOERR_SHMMAP, "IOERR_SHMMAP"},       {SQLITE_IOERR_SEEK, "IOERR_SEEK"},
+        {SQLITE_IOERR_MMAP, "IOERR_MMAP"},           {SQLITE_IOERR_CORRUPTFS, "IOERR_CORRUPTFS"},
+    };
+    for (size_t i = 0; i < WEFT_LEN(known); i++)
+        if (known[i].code == code)
+            return known[i].name;
+    return "IOERR";
+}
+
+/* A statement that does not fit the tables: the schema is older or newer than the binary. */
+static bool is_schema_text(const char *text)
+{
+    return strncmp(text, "no such table", 13) == 0 || strncmp(text, "no such column", 14) == 0 ||
+           strncmp(text, "no such index", 13) == 0 || strstr(text, "has no column named") != NULL;
+}
+
+static const char hint_busy[] = "another process holds the write lock of this file";
+static const char hint_permission[] =
+    "the process must be able to write the file and create files beside it";
+
+/* A code of 8 bits stands for all of its extended codes. The first match counts. */
+static const struct mapping {
+    int code;
+    enum weft_rc rc;
+    enum weft_cause cause;
+    const char *hint; /* static */
+} mappings[] = {
+    {SQLITE_BUSY, WEFT_BUSY, WEFT_CAUSE_CONTENTION, hint_busy},
+    {SQLITE_LOCKED, WEFT_BUSY, WEFT_CAUSE_CONTENTION, hint_busy},
+    {SQLITE_SCHEMA, WEFT_BUSY, WEFT_CAUSE_CONTENTION, hint_busy},
+    {SQLITE_PROTOCOL, WEFT_BUSY, WEFT_CAUSE_CONTENTION, hint_busy},
+    {SQLITE_FULL, WEFT_STORAGE_FULL, WEFT_CAUSE_NONE,
+     "free space on the disk that holds the database"},
+    {SQLITE_CORRUPT, WEFT_CORRUPT, WEFT_CAUSE_NONE, "restore the file from a backup"},
+    {SQLITE_NOTADB, WEFT_CORRUPT, WEFT_CAUSE_NONE,
+     "name another file, or restore this one from a backup if it was weft's; nothing was changed"},
+    {SQLITE_NOMEM, WEFT_UNAVAILABLE, WEFT_CAUSE_NONE, NULL},
+    {SQLITE_IOERR, WEFT_UNAVAILABLE, WEFT_CAUSE_NONE, NULL},
+    {SQLITE_CANTOPEN, WEFT_UNAVAILABLE, WEFT_CAUSE_NONE, NULL},
+    {SQLITE_READONLY, WEFT_FORBIDDEN, WEFT_CAUSE_NONE, hint_permission},
+    {SQLITE_PERM, WEFT_FORBIDDEN, WEFT_CAUSE_NONE, hint_permission},
+    {SQLITE_AUTH, WEFT_FORBIDDEN, WEFT_CAUSE_NONE, hint_permission},
+    {SQLITE_CONSTRAINT_UNIQUE, WEFT_CONFLICT, WEFT_CAUSE_DUPLICATE, NULL},
+    {SQLITE_CONSTRAINT_PRIMARYKEY, WEFT_CONFLICT, WEFT_CAUSE_DUPLICATE, NULL},
+    {SQLITE_CONSTRAINT_ROWID, WEFT_CONFLICT, WEFT_CAUSE_DUPLICATE, NULL},
+    {SQLITE_CONSTRAINT, WEFT_INVALID_VALUE, WEFT_CAUSE_DATA, NULL},
+    {SQLITE_TOOBIG, WEFT_INVALID_VALUE, WEFT_CAUSE_DATA, NULL},
+    {SQLITE_MISMATCH, WEFT_INVALID_VALUE, WEFT_CAUSE_DATA, NULL},
+};
+
+static const struct mapping *find_mapping(int code, int error, const char *text)
+{
+    static const struct mapping other = {0, WEFT_INTERNAL, WEFT_CAUSE_NONE, NULL};
+    static const struct mapping schema = {0, WEFT_SCHEMA, WEFT_CAUSE_NONE, "run `weft migrate`"};
+    if ((code & 0xff) == SQLITE_ERROR && is_schema_text(text))
+        return &schema;
+    /* errno tells more than these two codes. */
+    if ((code & 0xff) == SQLITE_IOERR && (error == ENOSPC || error == EDQUOT))
+        code = SQLITE_FULL;
+    if ((code & 0xff) == SQLITE_CANTOPEN && (error == EACCES || error == EPERM || error == EROFS))
+        code = SQLITE_PERM;
+    for (size_t i = 0; i < WEFT_LEN(mappings); i++)
+        if (mappings[i].code == code || mappings[i].code == (code & 0xff))
+            return &mappings[i];
+    return &other;
+}
+
+/* The message is SQLite's own, which names tables and constraints but no values. */
+enum weft_rc weft_lite_fail(struct weft_lite *lite, int code, struct weft_err *err,
+                            const char *what)
+{
+    int error = sqlite3_system_errno(lite->db);
+    const char *text = sqlite3_errmsg(lite->db);
+    const struct mapping *mapping = find_mapping(code, error, text);
+    if ((code & 0xff) == SQLITE_IOERR) {
+        char reason[64];
+        (void)weft_fail(err, mapping->rc, "%s: %s (%s, %s)", what, text, io_name(code),
+                        strerror_r(error, reason, sizeof(reason)));
+    } else {
+        (void)weft_fail(err, mapping->rc, "%s: %s", what, text);
+    }
+    (void)weft_cause(err, mapping->rc, mapping->cause);
+    return weft_hint(err, mapping->rc, mapping->hint);
+}
+
+/* ---- Transactions ---------------------------------------------------------------------------- */
 
 static int command(struct weft_lite *lite, enum weft_lite_command which)
 {
@@ -69,8 +171,7 @@ static enum weft_rc lite_commit(struct weft_conn *conn, struct weft_err *err)
             /* The log may hold the commit although the disk did not confirm it: after a crash it
              * may reappear. The result is unknown, and this connection must stop writing. */
             conn->broken = true;
-            if (err)
-                err->cause = WEFT_CAUSE_LOST_IN_COMMIT;
+            (void)weft_cause(err, rc, WEFT_CAUSE_LOST_IN_COMMIT);
         }
         lite_rollback(conn);
         return rc;

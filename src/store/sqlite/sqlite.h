@@ -45,7 +45,7 @@ enum weft_lite_tx {
     WEFT_LITE_TX_FAILED, /* a call failed: nothing but rollback is accepted, as in PostgreSQL */
 };
 
-/* A connection in the list of inherited.c. */
+/* A connection in the list of open files, see open.c. */
 struct weft_lite_file {
     uint64_t device, inode;
     uint64_t forks; /* weft_forks() when it was opened */
@@ -72,12 +72,6 @@ struct weft_lite {
     bool synchronous_full;
 };
 
-struct weft_lite_options {
-    const char *path; /* in the arena */
-    bool synchronous_full;
-    weft_usec busy_us;
-};
-
 static inline const char *weft_lite_synchronous(bool full)
 {
     return full ? "PRAGMA synchronous = full" : "PRAGMA synchronous = normal";
@@ -88,7 +82,7 @@ static inline struct weft_lite *weft_lite_of(struct weft_conn *conn)
     return (struct weft_lite *)conn;
 }
 
-/* result_code.c: the only place that maps SQLite's codes. `what` was being attempted. */
+/* The only function that maps SQLite's codes. `what` was being attempted. */
 enum weft_rc weft_lite_fail(struct weft_lite *lite, int code, struct weft_err *err,
                             const char *what);
 
@@ -99,14 +93,6 @@ void weft_lite_close(struct weft_conn *conn);
 int weft_lite_add_functions(sqlite3 *db);
 /* Runs one statement; gives back the integer it returns, if any. */
 int weft_lite_ask(sqlite3 *db, const char *sql, int64_t *ret_number);
-
-/* inherited.c: files that a parent had open at fork(). WEFT_MISUSE: `path` is one of them. */
-WEFT_MUST_CHECK enum weft_rc weft_lite_check_inherited(const char *path, struct weft_err *err);
-void weft_lite_note_open(struct weft_lite_file *file, const char *path);
-void weft_lite_note_closed(struct weft_lite_file *file); /* also one that was not noted */
-
-/* busy.c: the busy handler. */
-int weft_lite_on_busy(void *arg, int count);
 
 /*
  * checkpoint.c: the size of the write-ahead log.
@@ -120,11 +106,8 @@ void weft_lite_limit_wal(struct weft_lite *lite); /* after a commit */
 bool weft_lite_is_behind(struct weft_conn *conn);
 void weft_lite_stop_checkpoints(struct weft_lite *lite);
 
-/* input.c: the rows of the call in hand as a table. */
-int weft_lite_add_input(struct weft_lite *lite);
-int16_t *weft_lite_map_input(struct weft_lite *lite, enum weft_stmt stmt); /* in the arena */
-
 /* run.c */
+int weft_lite_add_input(struct weft_lite *lite); /* the rows of the current call as a table */
 enum weft_rc weft_lite_prepare_one(struct weft_lite *lite, enum weft_stmt stmt,
                                    struct weft_err *err);
 enum weft_rc weft_lite_run_one(struct weft_lite *lite, const struct weft_call *call,
