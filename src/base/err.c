@@ -4,6 +4,7 @@
 
 #include "base/err.h"
 
+#include "base/arena.h"
 #include "base/str.h"
 
 #include <assert.h>
@@ -80,6 +81,22 @@ enum weft_rc weft_cause(struct weft_err *err, enum weft_rc rc, enum weft_cause c
     if (err)
         err->cause = cause;
     return rc;
+}
+
+struct weft_err *weft_err_new(struct weft_arena *arena, enum weft_rc rc, const char *field,
+                              const char *fmt, ...)
+{
+    struct weft_err *err = weft_new(arena, struct weft_err);
+    va_list args;
+    va_start(args, fmt);
+    record(err, rc, field, fmt, args);
+    va_end(args);
+    return err;
+}
+
+struct weft_err *weft_err_dup(struct weft_arena *arena, const struct weft_err *err)
+{
+    return weft_arena_dup(arena, err, sizeof(*err));
 }
 
 WEFT_EXPORT const char *weft_rc_wire(enum weft_rc rc)

@@ -3,6 +3,7 @@
 /* Submitting: the spec with its policy, and the answer. */
 
 #include "base/limits.h"
+#include "core/result.h"
 #include "wire/spec_rows.h"
 
 /* ---- Policy ---------------------------------------------------------------------------------- */
@@ -61,7 +62,7 @@ const struct weft_wire_type weft_wire_spec = {WEFT_WIRE_FIELDS(struct weft_spec,
                                               .name = "Spec",
                                               .about = "What is to be carried out."};
 
-#define AT(field) .at = offsetof(struct weft_submitted, field)
+#define AT(field) .at = offsetof(struct weft_submit_result, field)
 
 static const struct weft_wire_field submitted[] = {
     {NAMED("id", ID), AT(id), .flags = WEFT_WIRE_REQUIRED, .about = "The execution"},
@@ -69,6 +70,6 @@ static const struct weft_wire_field submitted[] = {
     {NAMED("duplicate", BOOL), AT(duplicate), .about = "It was there already, by its key"},
 };
 const struct weft_wire_type weft_wire_submitted = {
-    WEFT_WIRE_FIELDS(struct weft_submitted, submitted), .name = "Submitted",
+    WEFT_WIRE_FIELDS(struct weft_submit_result, submitted), .name = "Submitted",
     .about = "What a spec became.", .answer = true};
 #undef AT

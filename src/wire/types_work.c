@@ -3,6 +3,7 @@
 /* Messages about claims and leases. */
 
 #include "base/limits.h"
+#include "core/result.h"
 #include "wire/type.h"
 
 #define NAMED(name, kind) WEFT_WIRE_NAMED(name, kind)
@@ -204,14 +205,14 @@ const struct weft_wire_type weft_wire_ended_lease = {
 
 /* ---- Answers --------------------------------------------------------------------------------- */
 
-#define AT(field) .at = offsetof(struct weft_lease_answer, field)
+#define AT(field) .at = offsetof(struct weft_lease_result, field)
 
 static const struct weft_wire_field renewed[] = {
     {NAMED("lease_expires_at", MOMENT), AT(lease_expires_us), .flags = WEFT_WIRE_REQUIRED,
      .about = "The lease lasts until then"},
 };
 const struct weft_wire_type weft_wire_renewed = {
-    WEFT_WIRE_FIELDS(struct weft_lease_answer, renewed), .name = "Renewed",
+    WEFT_WIRE_FIELDS(struct weft_lease_result, renewed), .name = "Renewed",
     .about = "The lease goes on.", .answer = true};
 
 static const struct weft_wire_field finished[] = {
@@ -220,6 +221,6 @@ static const struct weft_wire_field finished[] = {
     {NAMED("run_at", MOMENT), AT(run_at_us), .about = "When it becomes ready, if it waits"},
 };
 const struct weft_wire_type weft_wire_finished = {
-    WEFT_WIRE_FIELDS(struct weft_lease_answer, finished), .name = "Finished",
+    WEFT_WIRE_FIELDS(struct weft_lease_result, finished), .name = "Finished",
     .about = "The lease is over.", .answer = true};
 #undef AT

@@ -35,7 +35,8 @@ struct lease_call {
     enum weft_rc (*check)(const void *item, size_t i, struct weft_err *err);
     weft_tx_body *body;
     enum weft_ended asked; /* what a repeat of the same word would have left behind */
-    struct weft_lease_answer *answer;
+    struct weft_lease_result *answer;
+    struct weft_arena *arena; /* of errors in the answers */
     struct weft_chunk chunk;
     struct weft_changes changes; /* of the last try, for the news */
     struct weft_rows completed;  /* the same, of completions */
@@ -46,21 +47,24 @@ struct lease_call {
 
 /* ---- Answers to those who do not hold their lease -------------------------------------------- */
 
-static void answer_fate(struct weft_lease_answer *answer, const struct weft_lease_facts *facts,
-                        int32_t epoch, enum weft_ended asked)
+static void answer_fate(struct weft_lease_result *answer, const struct weft_lease_facts *facts,
+                        int32_t epoch, const struct lease_call *call)
 {
-    struct weft_fate fate = weft_lease_fate(facts, epoch, asked);
-    *answer = (struct weft_lease_answer){
+    struct weft_fate fate = weft_lease_fate(facts, epoch, call->asked);
+    *answer = (struct weft_lease_result){
         .fence = fate.fence, .state = fate.state, .run_at_us = fate.run_at_us};
+    answer->rc = fate.rc;
     if (fate.rc == WEFT_NOT_FOUND)
-        weft_fail_field(&answer->err, WEFT_NOT_FOUND, "id", "there is no such execution");
+        answer->err = weft_err_new(call->arena, WEFT_NOT_FOUND, "id", "there is no such execution");
     else if (fate.rc && fate.fence == WEFT_FENCE_UNKNOWN)
-        weft_fail_field(&answer->err, WEFT_FENCED, "epoch",
-                        "epoch %d was never given to a worker: the execution is %s under epoch %d",
-                        epoch, weft_state_name(facts->state), facts->epoch);
+        answer->err =
+            weft_err_new(call->arena, WEFT_FENCED, "epoch",
+                         "epoch %d was never given to a worker: the execution is %s under epoch %d",
+                         epoch, weft_state_name(facts->state), facts->epoch);
     else if (fate.rc)
-        weft_fail(&answer->err, WEFT_FENCED, "the lease is gone (%s): nothing was changed",
-                  weft_fence_name(fate.fence));
+        answer->err = weft_err_new(call->arena, WEFT_FENCED, NULL,
+                                   "the lease is gone (%s): nothing was changed",
+                                   weft_fence_name(fate.fence));
 }
 
 static const struct weft_id *id_of(const struct lease_call *call, size_t k)
@@ -148,8 +152,7 @@ static enum weft_rc answer_rest(struct weft_engine *engine, struct lease_call *c
         return rc;
     for (size_t k = 0; k < call->chunk.count; k++)
         if (!call->found[k])
-            answer_fate(&call->answer[call->chunk.item[k]], &facts[k], epoch_of(call, k),
-                        call->asked);
+            answer_fate(&call->answer[call->chunk.item[k]], &facts[k], epoch_of(call, k), call);
     return WEFT_OK;
 }
 
@@ -163,7 +166,7 @@ static void answer_found(struct weft_tx *tx, struct lease_call *call, const stru
         struct weft_id id =
             renewed ? weft_out_renew(rows)[row].id : weft_out_live_end(rows)[row].id;
         size_t k = weft_chunk_find(&call->chunk, &call->ids, &id);
-        call->answer[call->chunk.item[k]] = (struct weft_lease_answer){.state = state};
+        call->answer[call->chunk.item[k]] = (struct weft_lease_result){.state = state};
         if (renewed)
             call->answer[call->chunk.item[k]].lease_expires_us = weft_out_renew(rows)[row].due;
         call->found[k] = true;
@@ -201,11 +204,12 @@ static enum weft_rc end_chunk(struct weft_tx *tx, struct lease_call *call, enum 
         tell(tx, call);
         rc = answer_rest(tx->engine, call, tx->arena, err);
     }
+    const struct weft_err *story = rc ? weft_err_dup(call->arena, err) : NULL;
     for (size_t k = 0; rc && k < call->chunk.count; k++) {
         if (committed && call->found[k])
             answered++;
         else
-            call->answer[call->chunk.item[k]] = (struct weft_lease_answer){.err = *err};
+            call->answer[call->chunk.item[k]] = (struct weft_lease_result){WEFT_FAILED(story)};
     }
     return answered ? WEFT_OK : rc; /* what was committed must be told: then the items tell */
 }
@@ -239,8 +243,10 @@ static struct weft_chunks begin_call(struct lease_call *call, size_t count,
     for (size_t i = 0; i < count; i++) {
         struct weft_err story = {0};
         skip[i] = call->check(call->item, i, &story) != WEFT_OK;
-        if (skip[i])
-            call->answer[i] = (struct weft_lease_answer){.err = story};
+        if (!skip[i])
+            continue;
+        const struct weft_err *kept = weft_err_dup(call->arena, &story);
+        call->answer[i] = (struct weft_lease_result){WEFT_FAILED(kept)};
     }
     call->ids.count = count;
     return weft_chunks_by_id(&call->ids, skip, arena);
@@ -256,15 +262,21 @@ static struct weft_chunks begin_call(struct lease_call *call, size_t count,
 static void answer_repeat(const struct lease_call *call, const struct weft_chunks *chunks,
                           size_t item)
 {
-    struct weft_lease_answer *answer = &call->answer[item];
-    *answer = (struct weft_lease_answer){0};
-    weft_fail_field(&answer->err, WEFT_BUSY, "id", "the call names this execution too often");
-    answer->err.hint = "say one word about each lease in a call";
+    struct weft_lease_result *answer = &call->answer[item];
+    const struct weft_lease_result *before = NULL;
     const struct weft_id *id = weft_column_id(&call->ids, item);
     for (size_t at = 0, same;
          (same = weft_chunks_next(chunks, WEFT_REPEATS_MAX, &call->ids, id, &at)) != SIZE_MAX;)
         if (call->epoch(call->item, same) == call->epoch(call->item, item))
-            *answer = call->answer[same];
+            before = &call->answer[same];
+    if (before) {
+        *answer = *before;
+        return;
+    }
+    struct weft_err *story =
+        weft_err_new(call->arena, WEFT_BUSY, "id", "the call names this execution too often");
+    story->hint = "say one word about each lease in a call";
+    *answer = (struct weft_lease_result){WEFT_FAILED(story)};
 }
 
 /*
@@ -394,14 +406,15 @@ static enum weft_rc renew_body(struct weft_tx *tx, void *context, struct weft_er
 }
 
 enum weft_rc weft_engine_renew(struct weft_engine *engine, const struct weft_renew *item,
-                               size_t count, struct weft_lease_answer *ret_answer,
-                               struct weft_err *err)
+                               size_t count, struct weft_arena *arena,
+                               struct weft_lease_result *ret_answer, struct weft_err *err)
 {
     struct lease_call call = {.item = item,
                               .ids = IDS_OF(item),
                               .epoch = renew_epoch,
                               .check = renew_check,
                               .body = renew_body,
+                              .arena = arena,
                               .answer = ret_answer,
                               .stays = true};
     return run_call(engine, &call, count, err);
@@ -480,7 +493,7 @@ static size_t fit_results(const struct weft_complete *item, size_t count)
 }
 
 static struct lease_call complete_call(const struct weft_complete *item,
-                                       struct weft_lease_answer *answer)
+                                       struct weft_lease_result *answer, struct weft_arena *arena)
 {
     return (struct lease_call){.item = item,
                                .ids = IDS_OF(item),
@@ -488,18 +501,19 @@ static struct lease_call complete_call(const struct weft_complete *item,
                                .check = complete_check,
                                .body = complete_body,
                                .asked = WEFT_ENDED_COMPLETED,
+                               .arena = arena,
                                .answer = answer};
 }
 
 /* Results are bounded together: a call is cut where they would pass what a transaction holds. */
 enum weft_rc weft_engine_complete(struct weft_engine *engine, const struct weft_complete *item,
-                                  size_t count, struct weft_lease_answer *ret_answer,
-                                  struct weft_err *err)
+                                  size_t count, struct weft_arena *arena,
+                                  struct weft_lease_result *ret_answer, struct weft_err *err)
 {
     enum weft_rc rc = WEFT_OK;
     for (size_t at = 0, part = 0; at < count && !rc; at += part) {
         part = fit_results(item + at, count - at);
-        struct lease_call call = complete_call(item + at, ret_answer + at);
+        struct lease_call call = complete_call(item + at, ret_answer + at, arena);
         enum weft_rc failed = run_call(engine, &call, part, err);
         if (part == count)
             rc = failed; /* else some may have been committed: then the items tell */
@@ -514,7 +528,7 @@ void weft_complete_begin(struct weft_complete_call *call, struct weft_arena *are
     if (fit_results(call->item, call->count) < call->count)
         return;
     struct lease_call *lease = weft_new(arena, struct lease_call);
-    *lease = complete_call(call->item, call->answer);
+    *lease = complete_call(call->item, call->answer, call->arena);
     struct weft_chunks chunks = begin_call(lease, call->count, arena);
     if (chunks.count != 1)
         return;
@@ -532,7 +546,8 @@ void weft_complete_end(struct weft_engine *engine, struct weft_complete_call *ca
     struct lease_call *lease = part->context;
     call->err = part->err;
     if (!part->joins)
-        call->rc = weft_engine_complete(engine, call->item, call->count, call->answer, &call->err);
+        call->rc = weft_engine_complete(engine, call->item, call->count, call->arena, call->answer,
+                                        &call->err);
     else if (part->fate == WEFT_PART_DONE || part->fate == WEFT_PART_FAILED)
         call->rc = end_chunk(tx, lease, part->err.rc, &call->err);
     else {
@@ -561,10 +576,10 @@ static enum weft_rc lock_held(struct weft_tx *tx, struct lease_call *call, struc
     return WEFT_OK;
 }
 
-static void answer_step(struct weft_lease_answer *answer, const struct weft_change *change)
+static void answer_step(struct weft_lease_result *answer, const struct weft_change *change)
 {
     const struct weft_live *after = &change->step.after;
-    *answer = (struct weft_lease_answer){
+    *answer = (struct weft_lease_result){
         .state = after->state, .run_at_us = after->state == WEFT_STATE_DELAYED ? after->due_us : 0};
 }
 
@@ -635,8 +650,8 @@ static enum weft_rc fail_body(struct weft_tx *tx, void *context, struct weft_err
 }
 
 enum weft_rc weft_engine_fail(struct weft_engine *engine, const struct weft_failure *item,
-                              size_t count, struct weft_lease_answer *ret_answer,
-                              struct weft_err *err)
+                              size_t count, struct weft_arena *arena,
+                              struct weft_lease_result *ret_answer, struct weft_err *err)
 {
     struct lease_call call = {.item = item,
                               .ids = IDS_OF(item),
@@ -644,6 +659,7 @@ enum weft_rc weft_engine_fail(struct weft_engine *engine, const struct weft_fail
                               .check = fail_check,
                               .body = fail_body,
                               .asked = WEFT_ENDED_FAILED,
+                              .arena = arena,
                               .answer = ret_answer};
     return run_call(engine, &call, count, err);
 }
@@ -690,7 +706,8 @@ static enum weft_rc put_back_body(struct weft_tx *tx, void *context, struct weft
 
 enum weft_rc weft_engine_put_back(struct weft_engine *engine, enum weft_put_back_kind kind,
                                   const struct weft_put_back *item, size_t count,
-                                  struct weft_lease_answer *ret_answer, struct weft_err *err)
+                                  struct weft_arena *arena, struct weft_lease_result *ret_answer,
+                                  struct weft_err *err)
 {
     struct lease_call call = {.item = item,
                               .ids = IDS_OF(item),
@@ -699,6 +716,7 @@ enum weft_rc weft_engine_put_back(struct weft_engine *engine, enum weft_put_back
                               .body = put_back_body,
                               .asked = kind == WEFT_PUT_BACK_DELAY ? WEFT_ENDED_DELAYED
                                                                    : WEFT_ENDED_RELEASED,
+                              .arena = arena,
                               .answer = ret_answer};
     return run_call(engine, &call, count, err);
 }

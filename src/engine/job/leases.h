@@ -5,6 +5,7 @@
 /* What the holder of a lease may do: renew, complete, fail, put back. */
 
 #include "base/base.h"
+#include "core/result.h"
 #include "weft/weft.h"
 
 struct weft_arena;
@@ -15,21 +16,23 @@ struct weft_tx;
 enum weft_put_back_kind { WEFT_PUT_BACK_DELAY, WEFT_PUT_BACK_RELEASE };
 WEFT_MUST_CHECK enum weft_rc weft_engine_renew(struct weft_engine *engine,
                                                const struct weft_renew *item, size_t count,
-                                               struct weft_lease_answer *ret_answer,
+                                               struct weft_arena *arena,
+                                               struct weft_lease_result *ret_answer,
                                                struct weft_err *err);
 WEFT_MUST_CHECK enum weft_rc weft_engine_complete(struct weft_engine *engine,
                                                   const struct weft_complete *item, size_t count,
-                                                  struct weft_lease_answer *ret_answer,
+                                                  struct weft_arena *arena,
+                                                  struct weft_lease_result *ret_answer,
                                                   struct weft_err *err);
 WEFT_MUST_CHECK enum weft_rc weft_engine_fail(struct weft_engine *engine,
                                               const struct weft_failure *item, size_t count,
-                                              struct weft_lease_answer *ret_answer,
+                                              struct weft_arena *arena,
+                                              struct weft_lease_result *ret_answer,
                                               struct weft_err *err);
-WEFT_MUST_CHECK enum weft_rc weft_engine_put_back(struct weft_engine *engine,
-                                                  enum weft_put_back_kind kind,
-                                                  const struct weft_put_back *item, size_t count,
-                                                  struct weft_lease_answer *ret_answer,
-                                                  struct weft_err *err);
+WEFT_MUST_CHECK enum weft_rc
+weft_engine_put_back(struct weft_engine *engine, enum weft_put_back_kind kind,
+                     const struct weft_put_back *item, size_t count, struct weft_arena *arena,
+                     struct weft_lease_result *ret_answer, struct weft_err *err);
 void weft_complete_begin(struct weft_complete_call *call, struct weft_arena *arena,
                          struct weft_part *ret_part);
 void weft_complete_end(struct weft_engine *engine, struct weft_complete_call *call,
