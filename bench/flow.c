@@ -20,6 +20,7 @@
 #include "bench/bench.h"
 #include "cmd/bench/bench_body.h"
 #include "cmd/bench/hist.h"
+#include "direct.h"
 #include "engine/engine.h"
 #include "engine/flow/flow_submit.h"
 #include "engine/job/claim.h"
@@ -46,7 +47,7 @@ static bool submit(struct stage *stage, const struct weft_flow_spec *spec, weft_
     struct weft_flow_submitted answer = {.node = NULL};
     struct weft_err err;
     weft_usec begun_us = weft_boot_us();
-    enum weft_rc rc = weft_engine_flow_submit(stage->engine, "default", spec, 1, &answer, &err);
+    enum weft_rc rc = engine_flow_submit(stage->engine, "default", spec, 1, &answer, &err);
     *ret_took_us = weft_boot_us() - begun_us;
     if (rc)
         return bench_fail(rc, &err, "submit");
@@ -87,7 +88,7 @@ static bool complete(struct stage *stage, size_t from, size_t count, weft_usec *
         part = count - at < LOAD_BATCH ? count - at : LOAD_BATCH;
         weft_usec begun_us = weft_boot_us();
         enum weft_rc rc =
-            weft_engine_complete(stage->engine, stage->held + from + at, part, answer, &err);
+            engine_complete(stage->engine, stage->held + from + at, part, answer, &err);
         *ret_took_us += weft_boot_us() - begun_us;
         if (rc)
             return bench_fail(rc, &err, "complete");
@@ -109,7 +110,7 @@ static bool told_of_cancel(struct stage *stage)
         renew[i] =
             (struct weft_renew){.id = stage->held[i + 1].id, .epoch = stage->held[i + 1].epoch};
     struct weft_err err;
-    enum weft_rc rc = weft_engine_renew(stage->engine, renew, count, answer, &err);
+    enum weft_rc rc = engine_renew(stage->engine, renew, count, answer, &err);
     if (rc)
         return bench_fail(rc, &err, "renew");
     for (size_t i = 0; i < count; i++)

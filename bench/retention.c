@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "bench/bench.h"
 #include "cmd/bench/hist.h"
+#include "direct.h"
 #include "engine/admin/lanes.h"
 #include "engine/engine.h"
 #include "engine/job/claim.h"
@@ -75,14 +76,14 @@ static bool live_once(struct weft_engine *engine, struct weft_arena *arena)
     struct weft_claim_result got;
     struct weft_lease_answer answer;
     struct weft_err err;
-    enum weft_rc rc = weft_engine_submit(engine, "default", &spec, 1, &submitted, &err);
+    enum weft_rc rc = engine_submit(engine, "default", &spec, 1, &submitted, &err);
     if (rc)
         return bench_fail(rc, &err, "submit");
     rc = weft_engine_claim(engine, "default", &claim, 1, arena, &got, &err);
     if (rc || got.count == 0)
         return bench_fail(rc, &err, "claim");
     const struct weft_complete done = {.id = got.item[0].id, .epoch = got.item[0].epoch};
-    rc = weft_engine_complete(engine, &done, 1, &answer, &err);
+    rc = engine_complete(engine, &done, 1, &answer, &err);
     return rc ? bench_fail(rc, &err, "complete") : true;
 }
 

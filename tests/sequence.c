@@ -3,6 +3,7 @@
 /* The sequences. See sequence.h. */
 
 #include "sequence.h"
+#include "direct.h"
 
 #include "base/arena.h"
 #include "base/clock.h"
@@ -97,7 +98,7 @@ static void complete_run(struct run *run, struct weft_engine *engine, struct hea
     for (size_t i = 0; i < ITEMS; i++)
         item[i] = (struct weft_complete){
             .id = run->id[i], .epoch = run->epoch[i], .result = "1", .result_size = 1};
-    enum weft_rc rc = weft_engine_complete(engine, item, ITEMS, answer, &err);
+    enum weft_rc rc = engine_complete(engine, item, ITEMS, answer, &err);
     for (size_t i = 0; i < ITEMS; i++)
         heard->item[i] = answer[i].err.rc;
     hear(heard, rc, &err);
@@ -106,20 +107,23 @@ static void complete_run(struct run *run, struct weft_engine *engine, struct hea
 /* The same in one transaction with a submission, which leaves no trace in this run. */
 static void together_run(struct run *run, struct weft_engine *engine, struct heard *heard)
 {
+    struct weft_arena *arena = weft_arena_new();
     struct weft_complete item[ITEMS];
-    struct weft_lease_answer answer[ITEMS] = {0};
-    struct weft_submitted submitted = {0};
+    struct weft_lease_result answer[ITEMS] = {0};
+    struct weft_submit_result submitted = {0};
     const struct weft_spec spec = {.kind = "beside", .lane = "beside"};
-    struct weft_complete_call complete = {.item = item, .count = ITEMS, .answer = answer};
+    struct weft_complete_call complete = {
+        .item = item, .count = ITEMS, .arena = arena, .answer = answer};
     struct weft_submit_call submit = {
-        .ns = "default", .item = &spec, .count = 1, .answer = &submitted};
+        .ns = "default", .item = &spec, .count = 1, .arena = arena, .answer = &submitted};
     for (size_t i = 0; i < ITEMS; i++)
         item[i] = (struct weft_complete){.id = run->id[i], .epoch = run->epoch[i]};
     weft_engine_together(engine, &(struct weft_together){.complete = &complete, .submit = &submit});
     for (size_t i = 0; i < ITEMS; i++)
-        heard->item[i] = answer[i].err.rc;
+        heard->item[i] = answer[i].rc;
     enum weft_rc rc = complete.rc ? complete.rc : submit.rc;
-    hear(heard, rc ? rc : submitted.err.rc, complete.rc ? &complete.err : &submit.err);
+    hear(heard, rc ? rc : submitted.rc, complete.rc ? &complete.err : &submit.err);
+    weft_arena_free(arena);
 }
 
 static void prepare_ended(struct run *run, struct weft_engine *clean)
@@ -163,7 +167,7 @@ static void submit_run(struct run *run, struct weft_engine *engine, struct heard
                                      .payload = "[1]",
                                      .payload_size = 3,
                                      .key = i >= first_key ? run->key[i] : NULL};
-    enum weft_rc rc = weft_engine_submit(engine, "default", spec, ITEMS, answer, &err);
+    enum weft_rc rc = engine_submit(engine, "default", spec, ITEMS, answer, &err);
     for (size_t i = 0; i < ITEMS; i++) {
         heard->item[i] = answer[i].err.rc;
         heard->id[i] = answer[i].id;
@@ -249,7 +253,7 @@ static void renew_run(struct run *run, struct weft_engine *engine, struct heard 
                                       .has_progress = true,
                                       .percent = 50,
                                       .note = "half"};
-    enum weft_rc rc = weft_engine_renew(engine, item, ITEMS, answer, &err);
+    enum weft_rc rc = engine_renew(engine, item, ITEMS, answer, &err);
     for (size_t i = 0; i < ITEMS; i++)
         heard->item[i] = answer[i].err.rc;
     hear(heard, rc, &err);
@@ -281,7 +285,7 @@ static void fail_run(struct run *run, struct weft_engine *engine, struct heard *
                                         .epoch = run->epoch[i],
                                         .message = "it broke",
                                         .permanent = permanent};
-    enum weft_rc rc = weft_engine_fail(engine, item, ITEMS, answer, &err);
+    enum weft_rc rc = engine_fail(engine, item, ITEMS, answer, &err);
     for (size_t i = 0; i < ITEMS; i++) {
         heard->item[i] = answer[i].err.rc;
         if (!rc && !permanent && answer[i].run_at_us != run->now_us + 5 * WEFT_SECOND)
@@ -323,7 +327,7 @@ static void put_back_run(struct run *run, struct weft_engine *engine, struct hea
         item[i] = (struct weft_put_back){.id = run->id[i],
                                          .epoch = run->epoch[i],
                                          .delay_ms = kind == WEFT_PUT_BACK_DELAY ? 9000 : 0};
-    enum weft_rc rc = weft_engine_put_back(engine, kind, item, ITEMS, answer, &err);
+    enum weft_rc rc = engine_put_back(engine, kind, item, ITEMS, answer, &err);
     for (size_t i = 0; i < ITEMS; i++)
         heard->item[i] = answer[i].err.rc;
     hear(heard, rc, &err);
@@ -365,7 +369,7 @@ static void steer_run(struct run *run, struct weft_engine *engine, struct heard 
             .id = run->id[i], .priority = 7, .deadline_us = run->now_us + 777 * WEFT_SECOND};
     const struct weft_steering steering = {
         .kind = kind, .ns = "default", .item = item, .count = ITEMS};
-    enum weft_rc rc = weft_engine_steer(engine, &steering, answer, &err);
+    enum weft_rc rc = engine_steer(engine, &steering, answer, &err);
     for (size_t i = 0; i < ITEMS; i++)
         heard->item[i] = answer[i].err.rc;
     hear(heard, rc, &err);

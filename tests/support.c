@@ -3,6 +3,7 @@
 /* See support.h. */
 
 #include "support.h"
+#include "direct.h"
 
 #include "base/arena.h"
 #include "base/clock.h"
@@ -381,7 +382,7 @@ void put_work(struct weft_engine *engine, const struct weft_spec *spec, size_t c
     struct weft_err err = {0};
     for (size_t i = 0; i < count; i++)
         specs[i] = *spec;
-    if (weft_engine_submit(engine, "default", specs, count, answer, &err))
+    if (engine_submit(engine, "default", specs, count, answer, &err))
         bail_out("submit: %s", err.text);
     for (size_t i = 0; i < count; i++) {
         if (answer[i].err.rc)
@@ -447,7 +448,7 @@ struct weft_steered steer_one(struct weft_engine *engine, enum weft_steer_kind k
     struct weft_steered answer = {0};
     struct weft_err err = {0};
     const struct weft_steering steering = {.kind = kind, .ns = "default", .item = item, .count = 1};
-    if (weft_engine_steer(engine, &steering, &answer, &err))
+    if (engine_steer(engine, &steering, &answer, &err))
         bail_out("steer: %s", err.text);
     return answer;
 }

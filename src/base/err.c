@@ -4,6 +4,7 @@
 
 #include "base/err.h"
 
+#include "base/arena.h"
 #include "base/str.h"
 
 #include <assert.h>
@@ -31,24 +32,27 @@ static const struct row *row_of(enum weft_rc rc)
     return &table[rc];
 }
 
+static void record(struct weft_err *err, enum weft_rc rc, const char *field, const char *fmt,
+                   va_list args)
+{
+    /* Longer than err->text, so that weft_utf8_cut() sees the whole character at the cut. */
+    char text[sizeof(err->text) + 4];
+    int length = vsnprintf(text, sizeof(text), fmt, args);
+    assert(rc != WEFT_OK && length >= 0);
+    size_t size = (size_t)length < sizeof(text) ? (size_t)length : sizeof(text) - 1;
+    size = weft_utf8_cut(text, size, sizeof(err->text) - 1);
+    *err = (struct weft_err){.rc = rc, .field = field};
+    memcpy(err->text, text, size);
+}
+
 enum weft_rc weft_fail_field(struct weft_err *err, enum weft_rc rc, const char *field,
                              const char *fmt, ...)
 {
-    assert(rc != WEFT_OK);
-    if (!err)
-        return rc;
-    /* Longer than err->text, so that weft_utf8_cut() sees the whole character at the cut. */
-    char text[sizeof(err->text) + 4];
     va_list args;
     va_start(args, fmt);
-    int length = vsnprintf(text, sizeof(text), fmt, args);
+    if (err)
+        record(err, rc, field, fmt, args);
     va_end(args);
-    assert(length >= 0);
-    size_t size = (size_t)length < sizeof(text) ? (size_t)length : sizeof(text) - 1;
-    size = weft_utf8_cut(text, size, sizeof(err->text) - 1);
-
-    *err = (struct weft_err){.rc = rc, .field = field};
-    memcpy(err->text, text, size);
     return rc;
 }
 
@@ -64,6 +68,22 @@ enum weft_rc weft_cause(struct weft_err *err, enum weft_rc rc, enum weft_cause c
     if (err)
         err->cause = cause;
     return rc;
+}
+
+struct weft_err *weft_err_new(struct weft_arena *arena, enum weft_rc rc, const char *field,
+                              const char *fmt, ...)
+{
+    struct weft_err *err = weft_new(arena, struct weft_err);
+    va_list args;
+    va_start(args, fmt);
+    record(err, rc, field, fmt, args);
+    va_end(args);
+    return err;
+}
+
+struct weft_err *weft_err_dup(struct weft_arena *arena, const struct weft_err *err)
+{
+    return weft_arena_dup(arena, err, sizeof(*err));
 }
 
 WEFT_EXPORT const char *weft_rc_wire(enum weft_rc rc)

@@ -9,6 +9,8 @@
 
 #include "base/base.h"
 
+struct weft_arena;
+
 /*
  * Records a failure in *err and returns its code: `return weft_fail(err, rc, "...")`. The other two
  * name the field of the input that is to blame.
@@ -21,6 +23,12 @@ enum weft_rc weft_fail_field(struct weft_err *err, enum weft_rc rc, const char *
 /* Add to a recorded failure and return rc: `return weft_hint(err, weft_fail(err, ...), "...")`. */
 enum weft_rc weft_hint(struct weft_err *err, enum weft_rc rc, const char *hint);
 enum weft_rc weft_cause(struct weft_err *err, enum weft_rc rc, enum weft_cause cause);
+
+/* The same as weft_fail_field(), with the error in the arena. */
+struct weft_err *weft_err_new(struct weft_arena *arena, enum weft_rc rc, const char *field,
+                              const char *fmt, ...) WEFT_PRINTF(4, 5);
+/* A copy of an error, in the arena. */
+struct weft_err *weft_err_dup(struct weft_arena *arena, const struct weft_err *err);
 
 int weft_rc_http(enum weft_rc rc);
 bool weft_rc_retryable(enum weft_rc rc);

@@ -153,19 +153,91 @@ static enum weft_rc check_watch(const struct weft_via *via, const struct weft_op
     return watch->worker ? check_wait(watch->wait_ms, err) : weft_missing("worker", err);
 }
 
+/* ---- Answers to items ------------------------------------------------------------------------ */
+
+static const struct weft_err *err_of(const struct weft_err *err)
+{
+    static const struct weft_err none;
+    return err ? err : &none;
+}
+
+static void give_submitted(const void *results, size_t count, void *ret_answer)
+{
+    const struct weft_submit_result *from = results;
+    struct weft_submitted *to = ret_answer;
+    for (size_t i = 0; i < count; i++)
+        to[i] = (struct weft_submitted){.err = *err_of(from[i].err),
+                                        .id = from[i].id,
+                                        .state = from[i].state,
+                                        .duplicate = from[i].duplicate};
+}
+
+static void give_lease_answers(const void *results, size_t count, void *ret_answer)
+{
+    const struct weft_lease_result *from = results;
+    struct weft_lease_answer *to = ret_answer;
+    for (size_t i = 0; i < count; i++)
+        to[i] = (struct weft_lease_answer){.err = *err_of(from[i].err),
+                                           .fence = from[i].fence,
+                                           .state = from[i].state,
+                                           .lease_expires_us = from[i].lease_expires_us,
+                                           .run_at_us = from[i].run_at_us};
+}
+
+static void give_steered(const void *results, size_t count, void *ret_answer)
+{
+    const struct weft_steer_result *from = results;
+    struct weft_steered *to = ret_answer;
+    for (size_t i = 0; i < count; i++)
+        to[i] = (struct weft_steered){
+            .err = *err_of(from[i].err), .state = from[i].state, .changed = from[i].changed};
+}
+
+static void give_flows(const void *results, size_t count, void *ret_answer)
+{
+    const struct weft_flow_result *from = results;
+    struct weft_flow_submitted *to = ret_answer;
+    for (size_t i = 0; i < count; i++)
+        to[i] = (struct weft_flow_submitted){.err = *err_of(from[i].err),
+                                             .id = from[i].id,
+                                             .state = from[i].state,
+                                             .revision = from[i].revision,
+                                             .duplicate = from[i].duplicate,
+                                             .node = from[i].node,
+                                             .blamed = from[i].blamed};
+}
+
+const struct weft_answer_kind weft_answers_submit = {sizeof(struct weft_submit_result),
+                                                     give_submitted};
+const struct weft_answer_kind weft_answers_lease = {sizeof(struct weft_lease_result),
+                                                    give_lease_answers};
+const struct weft_answer_kind weft_answers_steer = {sizeof(struct weft_steer_result), give_steered};
+const struct weft_answer_kind weft_answers_flow = {sizeof(struct weft_flow_result), give_flows};
+
 /* ---- Carrying out ---------------------------------------------------------------------------- */
 
 enum weft_rc weft_do_items(struct weft *weft, const struct weft_op_call *call, weft_check_fn *check,
-                           struct weft_err *err)
+                           const struct weft_answer_kind *kind, struct weft_err *err)
 {
     struct weft_err story = {0};
+    struct weft_op_call mine = *call;
     const struct weft_given given = {weft, call->in, call->count, call->out};
     const struct weft_via via = {.weft = weft};
     enum weft_rc rc = weft_check_given(&given, &story);
     if (!rc && check)
         rc = check(&via, call, &story);
-    if (!rc && call->count)
-        rc = weft->backend->call(&via, call, &story);
+    if (rc || !call->count)
+        return weft_copy_err(rc, &story, err);
+    mine.arena = weft_arena_new();
+    mine.out = weft_arena_alloc(mine.arena, call->count, kind->size);
+    if (kind == &weft_answers_flow)
+        for (size_t i = 0; i < call->count; i++)
+            ((struct weft_flow_result *)mine.out)[i].node =
+                ((const struct weft_flow_submitted *)call->out)[i].node;
+    rc = weft->backend->call(&via, &mine, &story);
+    if (!rc)
+        kind->give(mine.out, call->count, call->out);
+    weft_arena_free(mine.arena);
     return weft_copy_err(rc, &story, err);
 }
 
@@ -314,7 +386,7 @@ enum weft_rc weft_submit(struct weft *weft, const struct weft_spec *spec, size_t
 {
     const struct weft_op_call call = {
         .op = WEFT_OP_SUBMIT, .in = spec, .count = count, .out = ret_answer};
-    return weft_do_items(weft, &call, check_specs, err);
+    return weft_do_items(weft, &call, check_specs, &weft_answers_submit, err);
 }
 
 enum weft_rc weft_claim(struct weft *weft, const struct weft_claim *claim, size_t count,
@@ -326,7 +398,7 @@ enum weft_rc weft_claim(struct weft *weft, const struct weft_claim *claim, size_
         .op = WEFT_OP_CLAIM, .in = claim, .count = count, .out = ret_claims ? &result : NULL};
     enum weft_rc rc =
         count ? weft_do(&(struct weft_via){.weft = weft}, &call, check_claims, &arena, err)
-              : weft_do_items(weft, &call, NULL, err);
+              : weft_do_items(weft, &call, NULL, NULL, err);
     if (!rc && !ret_claims)
         return weft_missing("ret_claims", err);
     if (!rc)
@@ -363,7 +435,7 @@ enum weft_rc weft_renew(struct weft *weft, const struct weft_renew *item, size_t
 {
     const struct weft_op_call call = {
         .op = WEFT_OP_RENEW, .in = item, .count = count, .out = ret_answer};
-    return weft_do_items(weft, &call, NULL, err);
+    return weft_do_items(weft, &call, NULL, &weft_answers_lease, err);
 }
 
 enum weft_rc weft_complete(struct weft *weft, const struct weft_complete *item, size_t count,
@@ -371,7 +443,7 @@ enum weft_rc weft_complete(struct weft *weft, const struct weft_complete *item, 
 {
     const struct weft_op_call call = {
         .op = WEFT_OP_COMPLETE, .in = item, .count = count, .out = ret_answer};
-    return weft_do_items(weft, &call, check_results, err);
+    return weft_do_items(weft, &call, check_results, &weft_answers_lease, err);
 }
 
 enum weft_rc weft_fail_lease(struct weft *weft, const struct weft_failure *item, size_t count,
@@ -379,7 +451,7 @@ enum weft_rc weft_fail_lease(struct weft *weft, const struct weft_failure *item,
 {
     const struct weft_op_call call = {
         .op = WEFT_OP_FAIL, .in = item, .count = count, .out = ret_answer};
-    return weft_do_items(weft, &call, NULL, err);
+    return weft_do_items(weft, &call, NULL, &weft_answers_lease, err);
 }
 
 enum weft_rc weft_delay(struct weft *weft, const struct weft_put_back *item, size_t count,
@@ -387,7 +459,7 @@ enum weft_rc weft_delay(struct weft *weft, const struct weft_put_back *item, siz
 {
     const struct weft_op_call call = {
         .op = WEFT_OP_DELAY, .in = item, .count = count, .out = ret_answer};
-    return weft_do_items(weft, &call, NULL, err);
+    return weft_do_items(weft, &call, NULL, &weft_answers_lease, err);
 }
 
 enum weft_rc weft_release(struct weft *weft, const struct weft_put_back *item, size_t count,
@@ -395,7 +467,7 @@ enum weft_rc weft_release(struct weft *weft, const struct weft_put_back *item, s
 {
     const struct weft_op_call call = {
         .op = WEFT_OP_RELEASE, .in = item, .count = count, .out = ret_answer};
-    return weft_do_items(weft, &call, NULL, err);
+    return weft_do_items(weft, &call, NULL, &weft_answers_lease, err);
 }
 
 /* ---- Steering -------------------------------------------------------------------------------- */
@@ -415,7 +487,7 @@ enum weft_rc weft_steer(struct weft *weft, enum weft_steer_kind kind, const stru
                                "there is no such kind of steering");
     const struct weft_op_call call = {
         .op = ops[kind], .in = item, .count = count, .out = ret_answer};
-    return weft_do_items(weft, &call, NULL, err);
+    return weft_do_items(weft, &call, NULL, &weft_answers_steer, err);
 }
 
 enum weft_rc weft_steer_all(struct weft *weft, const struct weft_steer_all *args,

@@ -114,10 +114,21 @@ WEFT_MUST_CHECK enum weft_rc weft_check_spec(const struct weft_spec *spec, size_
 /* Checks the values of an argument or of items, whose pointers were checked; NULL: no check. */
 typedef enum weft_rc weft_check_fn(const struct weft_via *via, const struct weft_op_call *call,
                                    struct weft_err *err);
-/* Carries out an operation that answers each item in place; without items there is nothing to do.
- */
+/* What an operation answers items with: the size of a result, and how the answers of weft.h are
+ * filled from results. */
+struct weft_answer_kind {
+    size_t size;
+    void (*give)(const void *results, size_t count, void *ret_answer);
+};
+extern const struct weft_answer_kind weft_answers_submit, weft_answers_lease, weft_answers_steer,
+    weft_answers_flow;
+
+/* Carries out an operation that answers each item; without items there is nothing to do. call->out
+ * are the answers of weft.h. */
 WEFT_MUST_CHECK enum weft_rc weft_do_items(struct weft *weft, const struct weft_op_call *call,
-                                           weft_check_fn *check, struct weft_err *err);
+                                           weft_check_fn *check,
+                                           const struct weft_answer_kind *kind,
+                                           struct weft_err *err);
 /*
  * Carries out an operation with one argument (count 0: none is required). The answer has an arena
  * of its own, that of the call if it has one: on success the caller owns *ret_arena, on failure it

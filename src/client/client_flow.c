@@ -119,7 +119,7 @@ enum weft_rc weft_flow_submit(struct weft *weft, const struct weft_flow_spec *sp
 {
     const struct weft_op_call call = {
         .op = WEFT_OP_FLOW_SUBMIT, .in = spec, .count = count, .out = ret_answer};
-    return weft_do_items(weft, &call, check_flows, err);
+    return weft_do_items(weft, &call, check_flows, &weft_answers_flow, err);
 }
 
 enum weft_rc weft_flow_grow(struct weft *weft, const struct weft_flow_growth *growth,
@@ -127,9 +127,17 @@ enum weft_rc weft_flow_grow(struct weft *weft, const struct weft_flow_growth *gr
 {
     struct weft_flow_growth named = growth ? *growth : (struct weft_flow_growth){0};
     named.ns = ns_of(weft, named.ns);
-    const struct weft_op_call call = {
-        .op = WEFT_OP_FLOW_GROW, .in = growth ? &named : NULL, .count = 1, .out = ret_answer};
-    return weft_do(&(struct weft_via){.weft = weft}, &call, check_growth, NULL, err);
+    struct weft_flow_result result = {.node = ret_answer ? ret_answer->node : NULL};
+    const struct weft_op_call call = {.op = WEFT_OP_FLOW_GROW,
+                                      .in = growth ? &named : NULL,
+                                      .count = 1,
+                                      .out = ret_answer ? &result : NULL};
+    enum weft_rc rc = weft_do(&(struct weft_via){.weft = weft}, &call, check_growth, NULL, err);
+    if (!rc)
+        weft_answers_flow.give(&result, 1, ret_answer);
+    else if (ret_answer)
+        ret_answer->blamed = result.blamed;
+    return rc;
 }
 
 enum weft_rc weft_flow_link(struct weft *weft, const struct weft_flow_edging *edging,

@@ -47,7 +47,7 @@ enum weft_rc weft_describe(struct weft *weft, const struct weft_id *id, size_t c
     if (count)
         return describe(&(struct weft_via){.weft = weft}, id, count, ret_page, err);
     enum weft_rc rc =
-        weft_do_items(weft, &(struct weft_op_call){.op = WEFT_OP_DESCRIBE}, NULL, err);
+        weft_do_items(weft, &(struct weft_op_call){.op = WEFT_OP_DESCRIBE}, NULL, NULL, err);
     if (!rc && !ret_page)
         return weft_missing("ret_page", err);
     if (!rc)

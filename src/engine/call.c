@@ -57,7 +57,7 @@ static enum weft_rc list_scanners(struct weft_engine *engine, struct weft_arena 
 #define STEERING(kind_)                                                                            \
     &(struct weft_steering)                                                                        \
     {                                                                                              \
-        .kind = WEFT_STEER_##kind_, .ns = ns, .item = in, .count = count                           \
+        .kind = WEFT_STEER_##kind_, .ns = ns, .item = in, .count = count, .arena = arena           \
     }
 #define BYTES_OF(kind_)                                                                            \
     &(struct weft_bytes_of)                                                                        \

@@ -4,6 +4,7 @@
 
 /* Any operation of wire/ops.def as a call of the engine. */
 
+#include "core/result.h"
 #include "weft/admin.h"
 #include "wire/ops.h"
 
@@ -16,7 +17,7 @@ struct weft_op_call {
     const void *in;           /* the items, or the argument */
     size_t count;             /* of items; otherwise 1 */
     void *out;                /* room for an answer to each item, or for the answer */
-    struct weft_arena *arena; /* of the answer; operations whose answer needs none take NULL */
+    struct weft_arena *arena; /* of the answer, or of errors in the answers to items */
 };
 
 /* The argument of WEFT_OP_RUN_SCANNER. */

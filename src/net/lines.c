@@ -101,10 +101,10 @@ enum weft_rc weft_request_lines(struct weft_request *request, const struct weft_
         struct weft_err why = {0};
         items->line[i] = line.number;
         if (read_line(request, type, &line, (char *)items->item + i * item_size, &why)) {
-            items->err[i] = why;
-            (void)weft_fail_field(&items->err[i], why.rc, why.field, "line %u: %s", line.number,
-                                  why.text);
-            items->err[i].hint = why.hint;
+            struct weft_err *named = weft_err_new(request->arena, why.rc, why.field, "line %u: %s",
+                                                  line.number, why.text);
+            named->hint = why.hint;
+            items->err[i] = named;
         }
         items->bytes += line.size;
     }

@@ -89,7 +89,7 @@ static void read_item(struct weft_request *request, const struct weft_wire_type 
                           ? weft_wire_read(type, value, request->arena, item, &err)
                           : weft_fail(&err, WEFT_INVALID_VALUE, "an item must be a JSON object");
     if (rc)
-        items->err[i] = err;
+        items->err[i] = weft_err_dup(request->arena, &err);
     items->bytes += value->size; /* of payload or result, roughly */
 }
 
@@ -123,7 +123,7 @@ void weft_request_items_room(struct weft_request *request, size_t item_size, siz
 {
     struct weft_items *items = &request->items;
     items->item = weft_arena_alloc(request->arena, count + 1, item_size);
-    items->err = weft_new_array(request->arena, struct weft_err, count + 1);
+    items->err = weft_new_array(request->arena, const struct weft_err *, count + 1);
     items->count = count;
 }
 

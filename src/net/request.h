@@ -25,14 +25,14 @@ struct weft_waiter;
 struct weft_wire_type;
 
 /*
- * The items of a grouped request and their answers, one for one. Items whose err.rc is set were
+ * The items of a grouped request and their answers, one for one. Items with an err were
  * refused while reading: they are answered with it and never reach the engine.
  */
 struct weft_items {
-    void *item;           /* structs of weft.h; the group says which */
-    void *answer;         /* set by the group */
-    struct weft_err *err; /* one for each item */
-    uint32_t *line;       /* the lines on which they stood (NDJSON); or NULL */
+    void *item;                  /* structs of weft.h; the group says which */
+    void *answer;                /* set by the group */
+    const struct weft_err **err; /* one for each item, in the arena; NULL: it was not refused */
+    uint32_t *line;              /* the lines on which they stood (NDJSON); or NULL */
     size_t count;
     size_t bytes; /* of payloads and results, to bound a transaction */
     bool bulk;    /* the body was {"items":[...]} or lines; otherwise count is 1 */

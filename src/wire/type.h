@@ -86,13 +86,6 @@ struct weft_wire_type {
     bool request; /* but it is a request as well, and may lack fields */
 };
 
-/* The beginning of a row. */
-#define WEFT_WIRE_NAMED(name_, kind_)                                                              \
-    .name = (name_), .name_size = sizeof(name_) - 1, .kind = WEFT_WIRE_##kind_
-
-/* The rows of a message and the struct they are about. */
-#define WEFT_WIRE_FIELDS(type, rows) .field = (rows), .count = WEFT_LEN(rows), .size = sizeof(type)
-
 extern const struct weft_wire_field weft_wire_policy[];
 extern const size_t weft_wire_policy_count;
 

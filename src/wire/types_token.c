@@ -2,78 +2,64 @@
 
 /* Messages about tokens. The secret is in one of them, the answer to create and rotate. */
 
-#include "wire/type.h"
+#include "wire/rows.h"
 
-#include "base/limits.h"
+#define OF struct weft_token_spec
 
-#define NAMED(name, kind) WEFT_WIRE_NAMED(name, kind)
-
-#define AT(field) .at = offsetof(struct weft_token_spec, field)
-
-static const struct weft_wire_field spec[] = {
-    {NAMED("name", TEXT), AT(name), .flags = WEFT_WIRE_REQUIRED, .about = "Whose it is"},
-    {NAMED("scopes", TEXTS), AT(scopes), .count = offsetof(struct weft_token_spec, scope_count),
-     .flags = WEFT_WIRE_REQUIRED, .max = 4,
-     .about = "What it may do: read, submit, work, and admin, which means all of them"},
-    {NAMED("namespace", TEXT), AT(ns),
-     .about = "The only namespace that it is good for; absent: every one, or that of the token "
-              "that the request is made with"},
-    {NAMED("expires_ms", I64), AT(expires_ms), .flags = WEFT_WIRE_CHECKED, .min = 1,
-     .max = WEFT_DELAY_MAX_MS, .rival = "expires_at", .about = "How long it is good, from now on"},
-    {NAMED("expires_at", MOMENT), AT(expires_us), .rival = "expires_ms",
-     .about = "Until when it is good; neither of the two: for ever"},
+static const struct weft_wire_field token_spec[] = {
+    ROW("name", TEXT, name, "Whose it is", REQUIRED),
+    ROW("scopes", TEXTS, scopes,
+        "What it may do: read, submit, work, and admin, which means all of them",
+        COUNT(scope_count), REQUIRED, .max = 4),
+    ROW("namespace", TEXT, ns,
+        "The only namespace that it is good for; absent: every one, or that of the token "
+        "that the request is made with"),
+    ROW("expires_ms", I64, expires_ms, "How long it is good, from now on", CHECKED, .min = 1,
+        .max = WEFT_DELAY_MAX_MS, .rival = "expires_at"),
+    ROW("expires_at", MOMENT, expires_us, "Until when it is good; neither of the two: for ever",
+        .rival = "expires_ms"),
 };
-const struct weft_wire_type weft_wire_token_spec = {WEFT_WIRE_FIELDS(struct weft_token_spec, spec),
-                                                    .name = "TokenSpec",
-                                                    .about = "A token to be made."};
-#undef AT
+REQUEST(token_spec, "TokenSpec", "A token to be made.");
+#undef OF
 
-#define AT(field) .at = offsetof(struct weft_token_rotation, field)
+#define OF struct weft_token_rotation
 
-static const struct weft_wire_field rotation[] = {
-    {NAMED("grace_ms", AT_ONCE), AT(grace_ms), .flags = WEFT_WIRE_CHECKED, .max = WEFT_DELAY_MAX_MS,
-     .about = "How long the secret that it had stays good; absent: no longer, but a minute for the "
-              "token that the request is made with"},
-    {NAMED("expires_ms", I64), AT(expires_ms), .flags = WEFT_WIRE_CHECKED, .min = 1,
-     .max = WEFT_DELAY_MAX_MS, .rival = "expires_at", .about = "How long it is good, from now on"},
-    {NAMED("expires_at", MOMENT), AT(expires_us), .rival = "expires_ms",
-     .about = "Until when it is good; neither of the two: as before"},
+static const struct weft_wire_field token_rotation[] = {
+    ROW("grace_ms", AT_ONCE, grace_ms,
+        "How long the secret that it had stays good; absent: no longer, but a minute for the "
+        "token that the request is made with",
+        CHECKED, .max = WEFT_DELAY_MAX_MS),
+    ROW("expires_ms", I64, expires_ms, "How long it is good, from now on", CHECKED, .min = 1,
+        .max = WEFT_DELAY_MAX_MS, .rival = "expires_at"),
+    ROW("expires_at", MOMENT, expires_us, "Until when it is good; neither of the two: as before",
+        .rival = "expires_ms"),
 };
-const struct weft_wire_type weft_wire_token_rotation = {
-    WEFT_WIRE_FIELDS(struct weft_token_rotation, rotation), .name = "TokenRotation",
-    .about = "Gives a token another secret."};
-#undef AT
+REQUEST(token_rotation, "TokenRotation", "Gives a token another secret.");
+#undef OF
 
-#define AT(field) .at = offsetof(struct weft_token, field)
+#define OF struct weft_token
 
 #define SHOWN_ROWS                                                                                 \
-    {NAMED("id", I32), AT(id),           .flags = WEFT_WIRE_REQUIRED,                              \
-     .min = 1,         .max = INT32_MAX, .about = "By which it is rotated and revoked"},           \
-        {NAMED("name", TEXT), AT(name), .about = "Whose it is"},                                   \
-        {NAMED("scopes", TEXTS), AT(scopes), .count = offsetof(struct weft_token, scope_count),    \
-         .about = "What it may do"},                                                               \
-        {NAMED("namespace", TEXT), AT(ns), .about = "Where it is good; null: everywhere"},         \
-        {NAMED("created_at", MOMENT), AT(created_us), .about = "When it was made"},                \
-        {NAMED("expires_at", MOMENT), AT(expires_us), .about = "Until when it is good"},           \
-        {NAMED("last_used_at", MOMENT), AT(last_used_us),                                          \
-         .about = "When it was last used, to about a minute; null: never"},                        \
-        {NAMED("rotated_at", MOMENT), AT(rotated_us), .about = "When it got its present secret"},  \
-    {                                                                                              \
-        NAMED("old_expires_at", MOMENT), AT(old_expires_us),                                       \
-            .about = "Until when the secret before that is good; null: it is not"                  \
-    }
+    ROW("id", I32, id, "By which it is rotated and revoked", REQUIRED, .min = 1,                   \
+        .max = INT32_MAX),                                                                         \
+        ROW("name", TEXT, name, "Whose it is"),                                                    \
+        ROW("scopes", TEXTS, scopes, "What it may do", COUNT(scope_count)),                        \
+        ROW("namespace", TEXT, ns, "Where it is good; null: everywhere"),                          \
+        ROW("created_at", MOMENT, created_us, "When it was made"),                                 \
+        ROW("expires_at", MOMENT, expires_us, "Until when it is good"),                            \
+        ROW("last_used_at", MOMENT, last_used_us,                                                  \
+            "When it was last used, to about a minute; null: never"),                              \
+        ROW("rotated_at", MOMENT, rotated_us, "When it got its present secret"),                   \
+        ROW("old_expires_at", MOMENT, old_expires_us,                                              \
+            "Until when the secret before that is good; null: it is not")
 
-static const struct weft_wire_field shown[] = {SHOWN_ROWS};
-const struct weft_wire_type weft_wire_token = {
-    WEFT_WIRE_FIELDS(struct weft_token, shown), .name = "Token",
-    .about = "A token, without its secret.", .answer = true};
+static const struct weft_wire_field token[] = {SHOWN_ROWS};
+ANSWER(token, "Token", "A token, without its secret.");
 
-static const struct weft_wire_field made[] = {
+static const struct weft_wire_field token_made[] = {
     SHOWN_ROWS,
-    {NAMED("token", TEXT), AT(token), .flags = WEFT_WIRE_REQUIRED,
-     .about = "What requests send as their bearer token; it is told this once"},
+    ROW("token", TEXT, token, "What requests send as their bearer token; it is told this once",
+        REQUIRED),
 };
-const struct weft_wire_type weft_wire_token_made = {
-    WEFT_WIRE_FIELDS(struct weft_token, made), .name = "TokenMade",
-    .about = "A token with a secret that was just made.", .answer = true};
-#undef AT
+ANSWER(token_made, "TokenMade", "A token with a secret that was just made.");
+#undef OF

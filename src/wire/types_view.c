@@ -2,29 +2,22 @@
 
 /* Looking: executions, their attempts, lanes, counts and workers. */
 
-#include "base/limits.h"
-#include "wire/type.h"
-
-#define NAMED(name, kind) WEFT_WIRE_NAMED(name, kind)
+#include "wire/rows.h"
 
 /* The error of an execution or an attempt. */
-#define ERROR_ROWS(c_type)                                                                         \
-    {NAMED("class", TEXT), .at = offsetof(c_type, error_class), .about = "What kind of error"},    \
-    {                                                                                              \
-        NAMED("message", TEXT), .at = offsetof(c_type, error_message), .about = "For people"       \
-    }
+#define ERROR_ROWS                                                                                 \
+    ROW("class", TEXT, error_class, "What kind of error"),                                         \
+        ROW("message", TEXT, error_message, "For people")
 
 /* ---- Executions ------------------------------------------------------------------------------ */
 
-#define AT(field)    .at = offsetof(struct weft_execution, field)
-#define COUNT(field) .count = offsetof(struct weft_execution, field)
+#define OF struct weft_execution
 
 static const struct weft_wire_field execution_progress[] = {
-    {NAMED("percent", I32), AT(percent), .flags = WEFT_WIRE_ALWAYS, .max = 100,
-     .about = "How much is done"},
-    {NAMED("note", TEXT), AT(note), .about = "A word about it"},
+    ROW("percent", I32, percent, "How much is done", ALWAYS, .max = 100),
+    ROW("note", TEXT, note, "A word about it"),
 };
-static const struct weft_wire_field execution_error[] = {ERROR_ROWS(struct weft_execution)};
+static const struct weft_wire_field execution_error[] = {ERROR_ROWS};
 
 static const char *const not_retried[WEFT_NOT_RETRIED_COUNT] = {
     [WEFT_NOT_RETRIED_ATTEMPTS] = "attempts_used_up",
@@ -35,138 +28,118 @@ static const char *const not_retried[WEFT_NOT_RETRIED_COUNT] = {
 };
 
 static const struct weft_wire_field execution[] = {
-    {NAMED("id", ID), AT(id), .flags = WEFT_WIRE_REQUIRED, .about = "The execution"},
-    {NAMED("namespace", TEXT), AT(ns), .flags = WEFT_WIRE_REQUIRED,
-     .about = "The namespace it lives in"},
-    {NAMED("lane", TEXT), AT(lane), .flags = WEFT_WIRE_REQUIRED, .about = "The lane it waits in"},
-    {NAMED("kind", TEXT), AT(kind), .flags = WEFT_WIRE_REQUIRED, .about = "What is to be done"},
-    {NAMED("state", STATE), AT(state), .flags = WEFT_WIRE_REQUIRED,
-     .about = "Where in its life it is"},
-    {NAMED("priority", I32), AT(priority), .min = INT16_MIN, .max = INT16_MAX,
-     .about = "Higher ones are claimed first"},
-    {NAMED("tenant", TEXT), AT(tenant), .about = "Whom it is for"},
-    {NAMED("key", TEXT), AT(key), .about = "Its idempotency key"},
-    {NAMED("tags", TAGS), AT(tags), COUNT(tag_count), .about = "Free words"},
-    {NAMED("capabilities", TEXTS), AT(capabilities), COUNT(capability_count),
-     .about = "What a worker must be able to do"},
-    {NAMED("attempt", I32), AT(attempt), .max = INT32_MAX,
-     .about = "The current or next attempt, from 1"},
-    {NAMED("epoch", I32), AT(epoch), .max = INT32_MAX, .about = "Grows with each claim"},
-    {NAMED("lost", I32), AT(lost), .max = INT32_MAX, .about = "Leases that ran out"},
-    {NAMED("worker", TEXT), AT(worker), .about = "Who has it, or had it last"},
-    {NAMED("progress", OBJECT), .flags = WEFT_WIRE_BY_SIGN, COUNT(percent),
-     .inner = execution_progress, .inners = WEFT_LEN(execution_progress),
-     .about = "What its worker said last"},
-    {NAMED("created_at", MOMENT), AT(created_us), .about = "When it was submitted"},
-    {NAMED("started_at", MOMENT), AT(started_us), .about = "When it was claimed first"},
-    {NAMED("finished_at", MOMENT), AT(finished_us), .about = "When it ended"},
-    {NAMED("run_at", MOMENT), AT(run_at_us), .about = "When it becomes ready"},
-    {NAMED("deadline_at", MOMENT), AT(deadline_us), .about = "When it must be over"},
-    {NAMED("lease_expires_at", MOMENT), AT(lease_expires_us), .about = "How long its lease lasts"},
-    {NAMED("reason", TEXT), AT(reason), .about = "Why it was ended"},
-    {NAMED("error", OBJECT), .inner = execution_error, .inners = WEFT_LEN(execution_error),
-     .about = "The last error"},
-    {NAMED("flow_id", ID), AT(flow), .flags = WEFT_WIRE_OR_NULL,
-     .about = "The flow it is a node of"},
-    {NAMED("node", TEXT), AT(node), .about = "Its name in that flow"},
-    {NAMED("attempts_used", I32), AT(attempts_used), .max = INT32_MAX,
-     .about = "Attempts since the last replay that failed, timed out, succeeded or run now; a lost "
-              "lease uses none up"},
-    {NAMED("attempts_left", I32), AT(attempts_left), .max = INT32_MAX,
-     .about = "Attempts that may still begin; 0 when it is over"},
-    {NAMED("next_attempt_at", MOMENT), AT(next_attempt_us),
-     .about = "When it is tried again; null when no retry waits for its time"},
-    {NAMED("not_retried_because", WORD), AT(not_retried), .word = not_retried,
-     .inners = WEFT_LEN(not_retried),
-     .about = "Why a failed one gets no further attempt; permanent: its worker said retryable "
-              "false"},
-    {NAMED("policy", POLICY), AT(policy), .about = "Its policy, with the defaults filled in"},
+    ROW("id", ID, id, "The execution", REQUIRED),
+    ROW("namespace", TEXT, ns, "The namespace it lives in", REQUIRED),
+    ROW("lane", TEXT, lane, "The lane it waits in", REQUIRED),
+    ROW("kind", TEXT, kind, "What is to be done", REQUIRED),
+    ROW("state", STATE, state, "Where in its life it is", REQUIRED),
+    ROW("priority", I32, priority, "Higher ones are claimed first", .min = INT16_MIN,
+        .max = INT16_MAX),
+    ROW("tenant", TEXT, tenant, "Whom it is for"),
+    ROW("key", TEXT, key, "Its idempotency key"),
+    ROW("tags", TAGS, tags, "Free words", COUNT(tag_count)),
+    ROW("capabilities", TEXTS, capabilities, "What a worker must be able to do",
+        COUNT(capability_count)),
+    ROW("attempt", I32, attempt, "The current or next attempt, from 1", .max = INT32_MAX),
+    ROW("epoch", I32, epoch, "Grows with each claim", .max = INT32_MAX),
+    ROW("lost", I32, lost, "Leases that ran out", .max = INT32_MAX),
+    ROW("worker", TEXT, worker, "Who has it, or had it last"),
+    OBJECT("progress", execution_progress, "What its worker said last", .flags = WEFT_WIRE_BY_SIGN,
+           COUNT(percent)),
+    ROW("created_at", MOMENT, created_us, "When it was submitted"),
+    ROW("started_at", MOMENT, started_us, "When it was claimed first"),
+    ROW("finished_at", MOMENT, finished_us, "When it ended"),
+    ROW("run_at", MOMENT, run_at_us, "When it becomes ready"),
+    ROW("deadline_at", MOMENT, deadline_us, "When it must be over"),
+    ROW("lease_expires_at", MOMENT, lease_expires_us, "How long its lease lasts"),
+    ROW("reason", TEXT, reason, "Why it was ended"),
+    OBJECT("error", execution_error, "The last error"),
+    ROW("flow_id", ID, flow, "The flow it is a node of", OR_NULL),
+    ROW("node", TEXT, node, "Its name in that flow"),
+    ROW("attempts_used", I32, attempts_used,
+        "Attempts since the last replay that failed, timed out, succeeded or run now; a lost "
+        "lease uses none up",
+        .max = INT32_MAX),
+    ROW("attempts_left", I32, attempts_left, "Attempts that may still begin; 0 when it is over",
+        .max = INT32_MAX),
+    ROW("next_attempt_at", MOMENT, next_attempt_us,
+        "When it is tried again; null when no retry waits for its time"),
+    ROW("not_retried_because", WORD, not_retried,
+        "Why a failed one gets no further attempt; permanent: its worker said retryable "
+        "false",
+        WORDS(not_retried)),
+    ROW("policy", POLICY, policy, "Its policy, with the defaults filled in"),
 };
-const struct weft_wire_type weft_wire_execution = {
-    WEFT_WIRE_FIELDS(struct weft_execution, execution), .name = "Execution",
-    .about = "All that is known of an execution, but for its payload and result.", .answer = true};
-#undef AT
-#undef COUNT
+ANSWER(execution, "Execution",
+       "All that is known of an execution, but for its payload and result.");
+#undef OF
 
-#define AT(field) .at = offsetof(struct weft_attempt, field)
+#define OF struct weft_attempt
 
-static const struct weft_wire_field attempt_error[] = {ERROR_ROWS(struct weft_attempt)};
+static const struct weft_wire_field attempt_error[] = {ERROR_ROWS};
 
 static const struct weft_wire_field attempt[] = {
-    {NAMED("epoch", I32), AT(epoch), .max = INT32_MAX, .about = "Of the lease"},
-    {NAMED("attempt", I32), AT(attempt), .max = INT32_MAX, .about = "Which attempt it was, from 1"},
-    {NAMED("worker", TEXT), AT(worker), .about = "Who had it"},
-    {NAMED("started_at", MOMENT), AT(started_us), .about = "When it was claimed"},
-    {NAMED("ended_at", MOMENT), AT(ended_us), .about = "When the lease ended"},
-    {NAMED("ended", TEXT), AT(ended), .about = "How it ended: failed, timed_out, lost, ..."},
-    {NAMED("error", OBJECT), .inner = attempt_error, .inners = WEFT_LEN(attempt_error),
-     .about = "What went wrong"},
-    {NAMED("run_at", MOMENT), AT(run_at_us), .about = "When it became ready again"},
+    ROW("epoch", I32, epoch, "Of the lease", .max = INT32_MAX),
+    ROW("attempt", I32, attempt, "Which attempt it was, from 1", .max = INT32_MAX),
+    ROW("worker", TEXT, worker, "Who had it"),
+    ROW("started_at", MOMENT, started_us, "When it was claimed"),
+    ROW("ended_at", MOMENT, ended_us, "When the lease ended"),
+    ROW("ended", TEXT, ended, "How it ended: failed, timed_out, lost, ..."),
+    OBJECT("error", attempt_error, "What went wrong"),
+    ROW("run_at", MOMENT, run_at_us, "When it became ready again"),
 };
-const struct weft_wire_type weft_wire_attempt = {WEFT_WIRE_FIELDS(struct weft_attempt, attempt),
-                                                 .name = "Attempt", .about = "How a lease ended.",
-                                                 .answer = true};
-#undef AT
+ANSWER(attempt, "Attempt", "How a lease ended.");
+#undef OF
 
 /* ---- Lanes ----------------------------------------------------------------------------------- */
 
-#define AT(field) .at = offsetof(struct weft_lane, field)
+#define OF struct weft_lane
 
 static const struct weft_wire_field lane[] = {
-    {NAMED("lane", TEXT), AT(name), .about = "Its name; in a request the path says it"},
-    {NAMED("paused", BOOL), AT(paused), .about = "Nothing is claimed from it"},
-    {NAMED("max_running", I32), AT(max_running), .max = INT32_MAX,
-     .about = "How many of it may run at once; 0: no limit"},
-    {NAMED("retention_ms", I64), AT(retention_ms), .max = WEFT_DELAY_MAX_MS,
-     .about = "How long outcomes are kept whose policy does not say, failed and expired ones four "
-              "times as long; 0: 7 days"},
-    {NAMED("weights", WEIGHTS), AT(weights), .count = offsetof(struct weft_lane, weight_count),
-     .min = 1, .max = 1000, .about = "The shares of tenants; one without has 1"},
+    ROW("lane", TEXT, name, "Its name; in a request the path says it"),
+    ROW("paused", BOOL, paused, "Nothing is claimed from it"),
+    ROW("max_running", I32, max_running, "How many of it may run at once; 0: no limit",
+        .max = INT32_MAX),
+    ROW("retention_ms", I64, retention_ms,
+        "How long outcomes are kept whose policy does not say, failed and expired ones four "
+        "times as long; 0: 7 days",
+        .max = WEFT_DELAY_MAX_MS),
+    ROW("weights", WEIGHTS, weights, "The shares of tenants; one without has 1",
+        COUNT(weight_count), .min = 1, .max = 1000),
 };
-const struct weft_wire_type weft_wire_lane = {WEFT_WIRE_FIELDS(struct weft_lane, lane),
-                                              .name = "Lane", .about = "The settings of a lane.",
-                                              .answer = true, .request = true};
-#undef AT
+MESSAGE_TYPE(lane, "Lane", "The settings of a lane.", .answer = true, .request = true);
+#undef OF
 
-#define AT(field)       .at = offsetof(struct weft_lane_count, field)
-#define IN_STATE(state) .at = offsetof(struct weft_lane_count, count[WEFT_STATE_##state])
+#define OF struct weft_lane_count
 
 static const struct weft_wire_field lane_count[] = {
-    {NAMED("lane", TEXT), AT(lane), .flags = WEFT_WIRE_REQUIRED, .about = "Its name"},
-    {NAMED("ready", U64), IN_STATE(READY), .about = "Waiting for a worker"},
-    {NAMED("delayed", U64), IN_STATE(DELAYED), .about = "Waiting for their time"},
-    {NAMED("blocked", U64), IN_STATE(BLOCKED), .about = "Waiting for others of their flow"},
-    {NAMED("running", U64), IN_STATE(RUNNING), .about = "In the hands of workers"},
-    {NAMED("suspended", U64), IN_STATE(SUSPENDED), .about = "Waiting for a signal"},
-    {NAMED("held", U64), IN_STATE(HELD), .about = "Kept back"},
-    {NAMED("succeeded_1h", U64), AT(succeeded_1h), .about = "Succeeded within the last hour"},
-    {NAMED("failed_1h", U64), AT(failed_1h),
-     .about = "Failed or expired within the last hour, and not replayed since"},
-    {NAMED("draining", U64), AT(draining),
-     .about = "Ended by others while a worker had them, which has not let go yet: they keep their "
-              "places in a lane with a limit"},
+    ROW("lane", TEXT, lane, "Its name", REQUIRED),
+    ROW("ready", U64, count[WEFT_STATE_READY], "Waiting for a worker"),
+    ROW("delayed", U64, count[WEFT_STATE_DELAYED], "Waiting for their time"),
+    ROW("blocked", U64, count[WEFT_STATE_BLOCKED], "Waiting for others of their flow"),
+    ROW("running", U64, count[WEFT_STATE_RUNNING], "In the hands of workers"),
+    ROW("suspended", U64, count[WEFT_STATE_SUSPENDED], "Waiting for a signal"),
+    ROW("held", U64, count[WEFT_STATE_HELD], "Kept back"),
+    ROW("succeeded_1h", U64, succeeded_1h, "Succeeded within the last hour"),
+    ROW("failed_1h", U64, failed_1h,
+        "Failed or expired within the last hour, and not replayed since"),
+    ROW("draining", U64, draining,
+        "Ended by others while a worker had them, which has not let go yet: they keep their "
+        "places in a lane with a limit"),
 };
-const struct weft_wire_type weft_wire_lane_count = {
-    WEFT_WIRE_FIELDS(struct weft_lane_count, lane_count), .name = "LaneCount",
-    .about = "How much there is in a lane.", .answer = true};
-#undef AT
-#undef IN_STATE
+ANSWER(lane_count, "LaneCount", "How much there is in a lane.");
+#undef OF
 
 /* ---- Workers --------------------------------------------------------------------------------- */
 
-#define AT(field)    .at = offsetof(struct weft_worker_info, field)
-#define COUNT(field) .count = offsetof(struct weft_worker_info, field)
+#define OF struct weft_worker_info
 
 static const struct weft_wire_field worker[] = {
-    {NAMED("worker", TEXT), AT(name), .flags = WEFT_WIRE_REQUIRED, .about = "Its name"},
-    {NAMED("lanes", TEXTS), AT(lanes), COUNT(lane_count), .about = "Where it looks for work"},
-    {NAMED("capabilities", TEXTS), AT(capabilities), COUNT(capability_count),
-     .about = "What it is able to do"},
-    {NAMED("leases", U64), AT(leases), .about = "How many it holds now"},
-    {NAMED("last_seen_at", MOMENT), AT(seen_us), .about = "When it was heard of last"},
+    ROW("worker", TEXT, name, "Its name", REQUIRED),
+    ROW("lanes", TEXTS, lanes, "Where it looks for work", COUNT(lane_count)),
+    ROW("capabilities", TEXTS, capabilities, "What it is able to do", COUNT(capability_count)),
+    ROW("leases", U64, leases, "How many it holds now"),
+    ROW("last_seen_at", MOMENT, seen_us, "When it was heard of last"),
 };
-const struct weft_wire_type weft_wire_worker = {
-    WEFT_WIRE_FIELDS(struct weft_worker_info, worker), .name = "Worker",
-    .about = "A worker as the store knows it.", .answer = true};
-#undef AT
-#undef COUNT
+ANSWER(worker, "Worker", "A worker as the store knows it.");
+#undef OF

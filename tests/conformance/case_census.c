@@ -3,6 +3,7 @@
 /* The limit on the queues of a namespace: new queues are refused, existing ones are served. */
 
 #include "conformance.h"
+#include "direct.h"
 
 #include "base/arena.h"
 #include "engine/admin/workers.h"
@@ -28,7 +29,7 @@ static struct weft_submitted *submit_tenants(struct fixture *f, const char *ns, 
                                .kind = "job",
                                .tenant = weft_arena_printf(f->arena, "tenant-%zu", first + i)};
     struct weft_submitted *answer = weft_new_array(f->arena, struct weft_submitted, count);
-    is_int(weft_engine_submit(f->a, "default", spec, count, answer, &f->err), WEFT_OK,
+    is_int(engine_submit(f->a, "default", spec, count, answer, &f->err), WEFT_OK,
            "%zu items, from number %zu", count, first);
     return answer;
 }
@@ -81,7 +82,7 @@ CASE(census_refuses_a_flow)
         {.name = "two", .spec = {.kind = "job", .tenant = "tenant-1"}}};
     struct weft_flow_spec flow = {.name = "flow", .nodes = node, .node_count = 2};
     struct weft_flow_submitted answer = {0};
-    is_int(weft_engine_flow_submit(f->a, "default", &flow, 1, &answer, &f->err), WEFT_OK, "call");
+    is_int(engine_flow_submit(f->a, "default", &flow, 1, &answer, &f->err), WEFT_OK, "call");
     is_int(answer.err.rc, WEFT_LIMIT_EXCEEDED, "a flow that needs a queue too many is refused");
 }
 

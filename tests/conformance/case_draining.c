@@ -7,6 +7,7 @@
  */
 
 #include "conformance.h"
+#include "direct.h"
 #include "flows.h"
 
 #include "engine/admin/check.h"
@@ -309,7 +310,7 @@ CASE(draining_members_of_flows)
     };
     const struct weft_flow_spec spec = {.name = "race", .nodes = node, .node_count = 3};
     struct weft_flow_submitted flow = {0};
-    is_int(weft_engine_flow_submit(f->a, "default", &spec, 1, &flow, &f->err), WEFT_OK, "a race");
+    is_int(engine_flow_submit(f->a, "default", &spec, 1, &flow, &f->err), WEFT_OK, "a race");
     struct weft_claim_result got = claim_narrow(f, f->a, "worker-a", 9);
     is_int(got.count, 2, "both members run");
     (void)complete(f, f->a, &got.item[0], "1");

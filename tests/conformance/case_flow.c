@@ -2,6 +2,7 @@
 
 /* Flows: when nodes become ready, which are skipped, and how a flow ends. */
 
+#include "direct.h"
 #include "flows.h"
 
 #include "base/arena.h"
@@ -66,7 +67,7 @@ CASE(flow_long_skip)
         node[i].after_count = i > 0;
     }
     const struct weft_flow_spec spec = {.nodes = node, .node_count = LONG};
-    is_int(weft_engine_flow_submit(f->a, "default", &spec, 1, &answer, &f->err), WEFT_OK, "submit");
+    is_int(engine_flow_submit(f->a, "default", &spec, 1, &answer, &f->err), WEFT_OK, "submit");
     struct weft_claimed lease = claim_one(f, f->a);
     (void)fail_as(f, f->a, &lease, &(struct weft_failure){.permanent = true});
     struct weft_cascaded done = {0};

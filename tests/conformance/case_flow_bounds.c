@@ -5,6 +5,7 @@
  * and the next one goes on where the last one ended. And what follows from parts that were counted.
  */
 
+#include "direct.h"
 #include "flows.h"
 
 #include "base/arena.h"
@@ -71,7 +72,7 @@ CASE(flow_end_after_something_came_behind_a_sink)
     const struct weft_flow_growth growth = {
         .ns = "default", .flow = flow.answer.id, .revision = 1, .nodes = &node, .node_count = 1};
     struct weft_flow_submitted grown = {.node = &added};
-    is_int(weft_engine_flow_grow(f->a, &growth, &grown, &f->err), WEFT_OK, "the flow grows");
+    is_int(engine_flow_grow(f->a, &growth, &grown, &f->err), WEFT_OK, "the flow grows");
     end_node(f, &flow, "x", true);
     struct weft_claimed lease = claim_node(f, "d");
     (void)complete(f, f->a, &lease, "1");
@@ -402,7 +403,7 @@ CASE(flow_cascade_takes_turns)
         struct weft_lease_answer answer[1000];
         for (size_t i = 0; i < got.count; i++)
             done[i] = (struct weft_complete){.id = got.item[i].id, .epoch = got.item[i].epoch};
-        if (!ok(got.count > 0 && !weft_engine_complete(f->a, done, got.count, answer, &f->err),
+        if (!ok(got.count > 0 && !engine_complete(f->a, done, got.count, answer, &f->err),
                 "end %zu roots", got.count))
             break;
         left -= got.count;

@@ -2,6 +2,7 @@
 
 /* Flows that are cancelled, and siblings of joins that are decided: small, and by the thousand. */
 
+#include "direct.h"
 #include "flows.h"
 
 #include "base/arena.h"
@@ -105,7 +106,7 @@ CASE(flow_that_is_over_does_not_grow)
     struct weft_err err = {0};
     const struct weft_flow_growth growth = {
         .ns = "default", .flow = flow.answer.id, .revision = 1, .nodes = &node, .node_count = 1};
-    is_int(weft_engine_flow_grow(f->b, &growth, &answer, &err), WEFT_NOT_LIVE,
+    is_int(engine_flow_grow(f->b, &growth, &answer, &err), WEFT_NOT_LIVE,
            "grow after the last end");
     is_int(flow_state(f, &flow), WEFT_FLOW_SUCCEEDED, "the flow has succeeded");
 }
@@ -265,7 +266,7 @@ CASE(flow_siblings_that_run)
     size_t told = 0;
     for (size_t i = 0; i < got.count; i++)
         renew[i] = (struct weft_renew){.id = got.item[i].id, .epoch = got.item[i].epoch};
-    is_int(weft_engine_renew(f->b, renew, got.count, answer, &f->err), WEFT_OK, "heartbeat");
+    is_int(engine_renew(f->b, renew, got.count, answer, &f->err), WEFT_OK, "heartbeat");
     for (size_t i = 0; i < got.count; i++)
         told += answer[i].err.rc == WEFT_FENCED && answer[i].state == WEFT_STATE_CANCELLED;
     is_int(told, MANY, "each worker is told");

@@ -3,6 +3,7 @@
 /* Claims of flow members: the node name, and the states and results of the upstreams. */
 
 #include "conformance.h"
+#include "direct.h"
 
 #include "base/arena.h"
 #include "base/limits.h"
@@ -38,7 +39,7 @@ static struct weft_id submit_fan(struct fixture *f, size_t roots, const struct w
     node[roots].after_count = roots;
     const struct weft_flow_spec spec = {.nodes = node, .node_count = roots + 1};
     struct weft_flow_submitted answer = {0};
-    is_int(weft_engine_flow_submit(f->a, "default", &spec, 1, &answer, &f->err), WEFT_OK, "submit");
+    is_int(engine_flow_submit(f->a, "default", &spec, 1, &answer, &f->err), WEFT_OK, "submit");
     is_int(answer.err.rc, WEFT_OK, "the flow is accepted");
     return answer.id;
 }
@@ -52,7 +53,7 @@ static void complete_bytes(struct fixture *f, const struct weft_claimed *lease, 
                                        .result_size = size,
                                        .content_type = type};
     struct weft_lease_answer answer;
-    is_int(weft_engine_complete(f->a, &item, 1, &answer, &f->err), WEFT_OK, "complete");
+    is_int(engine_complete(f->a, &item, 1, &answer, &f->err), WEFT_OK, "complete");
     is_int(answer.err.rc, WEFT_OK, "the completion is accepted");
 }
 
@@ -196,14 +197,14 @@ CASE(flow_claim_dense)
     }
     const struct weft_flow_spec spec = {.nodes = node, .node_count = (size_t)2 * WIDE};
     struct weft_flow_submitted answer = {0};
-    is_int(weft_engine_flow_submit(f->a, "default", &spec, 1, &answer, &f->err), WEFT_OK, "submit");
+    is_int(engine_flow_submit(f->a, "default", &spec, 1, &answer, &f->err), WEFT_OK, "submit");
     struct weft_claim_result roots = claim(f, f->a, WIDE);
     is_int(roots.count, WIDE, "all roots are claimed");
     struct weft_complete done[WIDE];
     struct weft_lease_answer ended[WIDE];
     for (size_t i = 0; i < roots.count; i++)
         done[i] = (struct weft_complete){.id = roots.item[i].id, .epoch = roots.item[i].epoch};
-    is_int(weft_engine_complete(f->a, done, roots.count, ended, &f->err), WEFT_OK, "end them");
+    is_int(engine_complete(f->a, done, roots.count, ended, &f->err), WEFT_OK, "end them");
     struct weft_claim_result first = claim(f, f->a, WIDE), rest = claim(f, f->a, WIDE);
     is_int(first.count, WEFT_BATCH_BYTES / (WIDE * WEFT_UPSTREAM_BYTES),
            "the first claim is cut at the batch bytes");
@@ -294,7 +295,7 @@ static void end_roots(struct fixture *f, size_t roots)
             weft_new_array(f->arena, struct weft_lease_answer, got.count);
         for (size_t i = 0; i < got.count; i++)
             done[i] = (struct weft_complete){.id = got.item[i].id, .epoch = got.item[i].epoch};
-        is_int(weft_engine_complete(f->a, done, got.count, answer, &f->err), WEFT_OK, "end them");
+        is_int(engine_complete(f->a, done, got.count, answer, &f->err), WEFT_OK, "end them");
         left -= got.count;
     }
 }

@@ -2,6 +2,7 @@
 
 /* Edges that are added between nodes of a flow. */
 
+#include "direct.h"
 #include "flows.h"
 
 #include "engine/flow/flow_edges.h"
@@ -108,7 +109,7 @@ CASE(flow_edges_keep_to_the_limit_of_a_flow)
     node[1].after = after;
     node[1].after_count = 1;
     const struct weft_flow_spec spec = {.nodes = node, .node_count = NODES};
-    is_int(weft_engine_flow_submit(f->a, "default", &spec, 1, &answer, &f->err), WEFT_OK, "a flow");
+    is_int(engine_flow_submit(f->a, "default", &spec, 1, &answer, &f->err), WEFT_OK, "a flow");
     /* Nodes count what they come after; a million edges would take too long to write. */
     run_sql_of(f, "UPDATE weft.node SET total = 999998 WHERE name = 'n1'",
                "UPDATE node SET total = 999998 WHERE name = 'n1'");
@@ -127,12 +128,12 @@ CASE(flow_edges_keep_to_the_limit_of_a_flow)
     growth.nodes = more;
     growth.node_count = more[0].after_count = 1;
     struct weft_flow_submitted grown = {0};
-    is_int(weft_engine_flow_grow(f->a, &growth, &grown, &f->err), WEFT_TOO_LARGE,
+    is_int(engine_flow_grow(f->a, &growth, &grown, &f->err), WEFT_TOO_LARGE,
            "a new node with one more edge is refused");
     is_str(f->err.text, "the flow would have 1000001 edges, at most 1000000 are allowed",
            "the error gives the count and the limit");
     more[0].after_count = 0;
-    is_int(weft_engine_flow_grow(f->a, &growth, &grown, &f->err), WEFT_OK,
+    is_int(engine_flow_grow(f->a, &growth, &grown, &f->err), WEFT_OK,
            "a node without edges is no matter");
     run_sql_of(f, "UPDATE weft.node SET total = 3 WHERE name = 'n1'",
                "UPDATE node SET total = 3 WHERE name = 'n1'");

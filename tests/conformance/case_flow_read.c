@@ -3,6 +3,7 @@
 /* Flows as readers see them: described, in pages, in lists; and executions as members of them. */
 
 #include "conformance.h"
+#include "direct.h"
 
 #include "base/arena.h"
 #include "base/clock.h"
@@ -27,7 +28,7 @@ static const struct weft_node diamond[] = {
 static struct weft_id submit_flow(struct fixture *f, const struct weft_flow_spec *spec)
 {
     struct weft_flow_submitted answer = {0};
-    is_int(weft_engine_flow_submit(f->a, "default", spec, 1, &answer, &f->err), WEFT_OK, "submit");
+    is_int(engine_flow_submit(f->a, "default", spec, 1, &answer, &f->err), WEFT_OK, "submit");
     is_int(answer.err.rc, WEFT_OK, "the flow is accepted");
     return answer.id;
 }
@@ -259,7 +260,7 @@ static void grow_by_three(struct fixture *f, const struct weft_id *id, int32_t r
                                             .nodes = node,
                                             .node_count = WEFT_LEN(node)};
     struct weft_flow_submitted answer = {0};
-    is_int(weft_engine_flow_grow(f->b, &growth, &answer, &f->err), WEFT_OK, "grow");
+    is_int(engine_flow_grow(f->b, &growth, &answer, &f->err), WEFT_OK, "grow");
 }
 
 /* Within one millisecond, and while a clock goes back. */

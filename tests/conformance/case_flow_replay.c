@@ -2,6 +2,7 @@
 
 /* Replays of flow members: which nodes come back with them, and which stay as they are. */
 
+#include "direct.h"
 #include "flows.h"
 
 #include "engine/flow/flow_cancel.h"
@@ -35,8 +36,7 @@ static void replay_by_force(struct fixture *f, const struct drawn *flow, const c
     const struct weft_steer item = {.id = *id_of(flow, name), .force = true};
     const struct weft_steering steering = {
         .kind = WEFT_STEER_REPLAY, .ns = "default", .item = &item, .count = 1};
-    is_int(weft_engine_steer(f->a, &steering, &answer, &f->err), WEFT_OK, "replay %s by force",
-           name);
+    is_int(engine_steer(f->a, &steering, &answer, &f->err), WEFT_OK, "replay %s by force", name);
     is_int(answer.state, WEFT_STATE_READY, "%s is ready", name);
 }
 
@@ -113,7 +113,7 @@ CASE(flow_replay_together_with_an_upstream_that_succeeded)
     struct weft_steered answer[WEFT_LEN(item)];
     const struct weft_steering steering = {
         .kind = WEFT_STEER_REPLAY, .ns = "default", .item = item, .count = WEFT_LEN(item)};
-    is_int(weft_engine_steer(f->a, &steering, answer, &f->err), WEFT_OK, "replay a, b and d");
+    is_int(engine_steer(f->a, &steering, answer, &f->err), WEFT_OK, "replay a, b and d");
     is_str(states(f, &flow), "rsbr", "b waits for a; d has the result of x");
     end_node(f, &flow, "a", true);
     is_str(states(f, &flow), "ssrr", "b begins with the new result");
@@ -130,7 +130,7 @@ CASE(flow_replay_that_upstreams_stand_in_the_way_of)
     struct weft_steered answer[WEFT_LEN(item)];
     const struct weft_steering steering = {
         .kind = WEFT_STEER_REPLAY, .ns = "default", .item = item, .count = WEFT_LEN(item)};
-    is_int(weft_engine_steer(f->a, &steering, answer, &f->err), WEFT_OK, "replay b and c");
+    is_int(engine_steer(f->a, &steering, answer, &f->err), WEFT_OK, "replay b and c");
     expect_err(&answer[0].err, WEFT_CONFLICT, "id", "b cannot begin without a");
     expect_err(&answer[1].err, WEFT_CONFLICT, "id", "c cannot without b, which is refused");
     ok(strstr(answer[1].err.text, "'b' is skipped") != NULL, "%s", answer[1].err.text);
@@ -429,7 +429,7 @@ CASE(flow_replay_of_many_at_once)
     struct weft_steered answer[WEFT_LEN(item)];
     const struct weft_steering steering = {
         .kind = WEFT_STEER_REPLAY, .ns = "default", .item = item, .count = WEFT_LEN(item)};
-    is_int(weft_engine_steer(f->a, &steering, answer, &f->err), WEFT_OK, "replay them together");
+    is_int(engine_steer(f->a, &steering, answer, &f->err), WEFT_OK, "replay them together");
     for (size_t i = 0; i < WEFT_LEN(item); i++)
         is_int(answer[i].err.rc, WEFT_OK, "%zu is replayed", i);
     is_str(states(f, &one), "rbb", "two of the one flow, and what comes after");

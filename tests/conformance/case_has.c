@@ -7,6 +7,7 @@
  */
 
 #include "conformance.h"
+#include "direct.h"
 
 #include "base/arena.h"
 #include "core/stored.h"
@@ -28,7 +29,7 @@ static void report_progress(struct fixture *f, const struct weft_claimed *lease)
     const struct weft_renew item = {
         .id = lease->id, .epoch = lease->epoch, .has_progress = true, .percent = 50};
     struct weft_lease_answer answer = {0};
-    is_int(weft_engine_renew(f->a, &item, 1, &answer, &f->err), WEFT_OK, "renewed");
+    is_int(engine_renew(f->a, &item, 1, &answer, &f->err), WEFT_OK, "renewed");
 }
 
 CASE(has_no_bit_without_rows_beside)

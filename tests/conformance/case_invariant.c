@@ -6,6 +6,7 @@
  */
 
 #include "conformance.h"
+#include "direct.h"
 
 #include "base/arena.h"
 #include "base/id.h"
@@ -179,7 +180,7 @@ static void make_history(struct fixture *f)
     struct weft_claimed busy = take(f, f->a, again.lane);
     const struct weft_renew beat = {.id = busy.id, .epoch = busy.epoch, .percent = 50};
     struct weft_lease_answer answer;
-    is_int(weft_engine_renew(f->a, &beat, 1, &answer, &f->err), WEFT_OK, "progress");
+    is_int(engine_renew(f->a, &beat, 1, &answer, &f->err), WEFT_OK, "progress");
 }
 
 CASE(invariant_of_a_sound_store)
@@ -419,7 +420,7 @@ static void submit_some(struct crew *crew, int round)
         spec[i] =
             (struct weft_spec){.kind = "job", .lane = crew->lane, .key = i % 2 ? key[i] : NULL};
     }
-    crew->failed += weft_engine_submit(crew->engine, "default", spec, SOME, answer, NULL) != 0;
+    crew->failed += engine_submit(crew->engine, "default", spec, SOME, answer, NULL) != 0;
 }
 
 static void finish_some(struct crew *crew, const struct weft_claim_result *got)
@@ -434,13 +435,13 @@ static void finish_some(struct crew *crew, const struct weft_claim_result *got)
             .kind = WEFT_STEER_REPLAY, .ns = "default", .item = &item, .count = 1};
         struct weft_lease_answer answer;
         struct weft_steered steered;
-        crew->failed += weft_engine_renew(crew->engine, &beat, 1, &answer, NULL) != 0;
+        crew->failed += engine_renew(crew->engine, &beat, 1, &answer, NULL) != 0;
         if (i % 3 == 2)
-            crew->failed += weft_engine_fail(crew->engine, &bad, 1, &answer, NULL) != 0;
+            crew->failed += engine_fail(crew->engine, &bad, 1, &answer, NULL) != 0;
         else
-            crew->failed += weft_engine_complete(crew->engine, &end, 1, &answer, NULL) != 0;
+            crew->failed += engine_complete(crew->engine, &end, 1, &answer, NULL) != 0;
         if (i % 3 == 1)
-            crew->failed += weft_engine_steer(crew->engine, &again, &steered, NULL) != 0;
+            crew->failed += engine_steer(crew->engine, &again, &steered, NULL) != 0;
     }
 }
 

@@ -3,6 +3,7 @@
 /* Leases: how long they last, how they are renewed, and the passes that end them. */
 
 #include "conformance.h"
+#include "direct.h"
 
 #include "base/limits.h"
 #include "engine/job/claim.h"
@@ -15,7 +16,7 @@ static struct weft_lease_answer renew_for(struct fixture *f, const struct weft_c
 {
     struct weft_lease_answer answer = {0};
     const struct weft_renew item = {.id = lease->id, .epoch = lease->epoch, .lease_ms = lease_ms};
-    is_int(weft_engine_renew(f->b, &item, 1, &answer, &f->err), WEFT_OK, "renew");
+    is_int(engine_renew(f->b, &item, 1, &answer, &f->err), WEFT_OK, "renew");
     return answer;
 }
 

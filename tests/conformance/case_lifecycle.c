@@ -3,6 +3,7 @@
 /* The life of an execution: from submission to its outcome and back. */
 
 #include "conformance.h"
+#include "direct.h"
 
 #include "base/id.h"
 #include "core/state.h"
@@ -44,7 +45,7 @@ CASE(lifecycle_result_comes_back_as_given)
                                        .content_type = "application/octet-stream"};
     struct weft_lease_answer answer;
     struct weft_bytes got = {0};
-    is_int(weft_engine_complete(f->b, &item, 1, &answer, &f->err), WEFT_OK, "complete");
+    is_int(engine_complete(f->b, &item, 1, &answer, &f->err), WEFT_OK, "complete");
     const struct weft_bytes_of of = {.kind = WEFT_BYTES_RESULT, .ns = "default", .id = lease.id};
     is_int(weft_engine_bytes(f->a, &of, f->arena, &got, &f->err), WEFT_OK, "there is a result");
     ok(got.size == sizeof(bytes) && memcmp(got.data, bytes, sizeof(bytes)) == 0,
@@ -302,7 +303,7 @@ CASE(lifecycle_progress_is_stored_and_kept)
                               .percent = 40,
                               .note = "halfway, nearly"};
     struct weft_lease_answer answer;
-    is_int(weft_engine_renew(f->b, &item, 1, &answer, &f->err), WEFT_OK, "progress");
+    is_int(engine_renew(f->b, &item, 1, &answer, &f->err), WEFT_OK, "progress");
     struct weft_execution seen = describe(f, &lease.id);
     is_int(seen.percent, 40, "percent");
     is_str(seen.note, "halfway, nearly", "the note is stored");
@@ -310,14 +311,14 @@ CASE(lifecycle_progress_is_stored_and_kept)
     is_int(describe(f, &lease.id).percent, 40, "a renewal without progress leaves it");
     item.percent = 30; /* progress may go back: what counts is what the holder says now */
     item.note = NULL;
-    is_int(weft_engine_renew(f->a, &item, 1, &answer, &f->err), WEFT_OK, "progress again");
+    is_int(engine_renew(f->a, &item, 1, &answer, &f->err), WEFT_OK, "progress again");
     seen = describe(f, &lease.id);
     is_int(seen.percent, 30, "the newer percent");
     is_str(seen.note, NULL, "a progress without a note clears the note");
     static const int32_t wrong[] = {-1, 101};
     for (size_t i = 0; i < WEFT_LEN(wrong); i++) {
         item.percent = wrong[i];
-        is_int(weft_engine_renew(f->a, &item, 1, &answer, &f->err), WEFT_OK, "the call is fine");
+        is_int(engine_renew(f->a, &item, 1, &answer, &f->err), WEFT_OK, "the call is fine");
         is_int(answer.err.rc, WEFT_INVALID_VALUE, "%d percent is refused", wrong[i]);
         is_str(answer.err.field, "progress.percent", "the error names progress.percent");
     }

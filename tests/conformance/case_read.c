@@ -3,6 +3,7 @@
 /* Reading one execution: describe, attempts, payload, result; and the counts of lanes. */
 
 #include "conformance.h"
+#include "direct.h"
 
 #include "base/arena.h"
 #include "base/id.h"
@@ -205,11 +206,11 @@ CASE(read_payload_limit)
     struct weft_complete item = {
         .id = id, .epoch = lease.epoch, .result = payload, .result_size = WEFT_PAYLOAD_MAX + 1};
     struct weft_lease_answer end;
-    is_int(weft_engine_complete(f->a, &item, 1, &end, &f->err), WEFT_OK, "the call is fine");
+    is_int(engine_complete(f->a, &item, 1, &end, &f->err), WEFT_OK, "the call is fine");
     expect_err(&end.err, WEFT_TOO_LARGE, "result", "a result with a byte too many");
     is_int(state_of(f, &id), WEFT_STATE_RUNNING, "the refused result leaves the execution running");
     item.result_size = WEFT_PAYLOAD_MAX;
-    is_int(weft_engine_complete(f->a, &item, 1, &end, &f->err), WEFT_OK, "the call is fine");
+    is_int(engine_complete(f->a, &item, 1, &end, &f->err), WEFT_OK, "the call is fine");
     is_int(end.err.rc, WEFT_OK, "a result of 1 MiB is accepted");
     is_int(read_bytes(f, WEFT_BYTES_RESULT, "default", &id, &bytes), WEFT_OK,
            "the result of 1 MiB can be read");
@@ -247,7 +248,7 @@ CASE(read_result_before_and_after)
                                        .result_size = sizeof(binary),
                                        .content_type = "image/x-tiny"};
     struct weft_lease_answer end;
-    is_int(weft_engine_complete(f->b, &item, 1, &end, &f->err), WEFT_OK, "a binary result");
+    is_int(engine_complete(f->b, &item, 1, &end, &f->err), WEFT_OK, "a binary result");
     is_int(read_bytes(f, WEFT_BYTES_RESULT, "default", &id, &bytes), WEFT_OK,
            "the binary result can be read");
     expect_bytes(&bytes, binary, sizeof(binary), "binary");

@@ -6,6 +6,7 @@
  */
 
 #include "conformance.h"
+#include "direct.h"
 
 #include "base/arena.h"
 #include "base/limits.h"
@@ -164,7 +165,7 @@ CASE(repeat_within_one_call)
     struct weft_renew renewal[TIMES];
     for (int i = 0; i < TIMES; i++)
         renewal[i] = (struct weft_renew){.id = lease.id, .epoch = lease.epoch, .lease_ms = 5000};
-    is_int(weft_engine_renew(f->a, renewal, TIMES, answer, &f->err), WEFT_OK, "renew");
+    is_int(engine_renew(f->a, renewal, TIMES, answer, &f->err), WEFT_OK, "renew");
     ok(same_answer(&answer[0], &answer[1]) && same_answer(&answer[0], &answer[2]) &&
            answer[0].lease_expires_us == f->now_us + 5000 * WEFT_MS,
        "renew: all get the same answer");
@@ -172,7 +173,7 @@ CASE(repeat_within_one_call)
     struct weft_failure failure[TIMES];
     for (int i = 0; i < TIMES; i++)
         failure[i] = (struct weft_failure){.id = lease.id, .epoch = lease.epoch};
-    is_int(weft_engine_fail(f->a, failure, TIMES, answer, &f->err), WEFT_OK, "fail");
+    is_int(engine_fail(f->a, failure, TIMES, answer, &f->err), WEFT_OK, "fail");
     ok(same_answer(&answer[0], &answer[1]) && same_answer(&answer[0], &answer[2]),
        "fail: all get the same answer, jitter and all");
     is_int(attempts(f, &lease.id).count, 1, "fail: one lease ended");
@@ -182,7 +183,7 @@ CASE(repeat_within_one_call)
     struct weft_put_back back[TIMES];
     for (int i = 0; i < TIMES; i++)
         back[i] = (struct weft_put_back){.id = lease.id, .epoch = lease.epoch, .delay_ms = 50};
-    is_int(weft_engine_put_back(f->b, WEFT_PUT_BACK_DELAY, back, TIMES, answer, &f->err), WEFT_OK,
+    is_int(engine_put_back(f->b, WEFT_PUT_BACK_DELAY, back, TIMES, answer, &f->err), WEFT_OK,
            "delay");
     ok(same_answer(&answer[0], &answer[1]) && same_answer(&answer[0], &answer[2]) &&
            answer[0].run_at_us == f->now_us + 50 * WEFT_MS,
@@ -193,7 +194,7 @@ CASE(repeat_within_one_call)
     for (int i = 0; i < TIMES; i++)
         done[i] = (struct weft_complete){
             .id = lease.id, .epoch = lease.epoch, .result = i ? "2" : "1", .result_size = 1};
-    is_int(weft_engine_complete(f->b, done, TIMES, answer, &f->err), WEFT_OK, "complete");
+    is_int(engine_complete(f->b, done, TIMES, answer, &f->err), WEFT_OK, "complete");
     ok(same_answer(&answer[0], &answer[1]) && same_answer(&answer[0], &answer[2]),
        "complete: all get the same answer");
     is_str(result_text(f, &lease.id), "1", "complete: the first of the call counts");
@@ -230,7 +231,7 @@ CASE(repeat_each_item_is_answered_on_its_own)
         {WEFT_OK, WEFT_FENCE_NONE, WEFT_STATE_SUCCEEDED},
     };
     struct weft_lease_answer answer[WEFT_LEN(item)];
-    is_int(weft_engine_complete(f->b, item, WEFT_LEN(item), answer, &f->err), WEFT_OK,
+    is_int(engine_complete(f->b, item, WEFT_LEN(item), answer, &f->err), WEFT_OK,
            "the call as a whole is fine");
     for (size_t i = 0; i < WEFT_LEN(item); i++)
         ok(answer[i].err.rc == want[i].rc && answer[i].fence == want[i].fence &&
@@ -242,7 +243,7 @@ CASE(repeat_each_item_is_answered_on_its_own)
     is_str(result_text(f, &last.id), "2", "the last good item is completed");
     is_int(state_of(f, &untouched.id), WEFT_STATE_RUNNING,
            "an execution that no item named still runs");
-    is_int(weft_engine_complete(f->a, NULL, 0, NULL, &f->err), WEFT_OK, "no items are fine too");
+    is_int(engine_complete(f->a, NULL, 0, NULL, &f->err), WEFT_OK, "no items are fine too");
 }
 
 /* Claims all there is, a thousand at a time. */
@@ -268,7 +269,7 @@ static struct weft_claimed *start_many(struct fixture *f)
     struct weft_submitted *made = weft_new_array(f->arena, struct weft_submitted, MANY);
     for (size_t i = 0; i < MANY; i++)
         spec[i] = (struct weft_spec){.kind = "job", .policy = &policy};
-    is_int(weft_engine_submit(f->a, "default", spec, MANY, made, &f->err), WEFT_OK, "submit");
+    is_int(engine_submit(f->a, "default", spec, MANY, made, &f->err), WEFT_OK, "submit");
     struct weft_claimed *lease = weft_new_array(f->arena, struct weft_claimed, MANY);
     is_int(claim_all(f, lease, MANY), MANY, "all are claimed");
     return lease;
@@ -292,9 +293,9 @@ CASE(repeat_thousands_in_one_call)
         renewal[i] = (struct weft_renew){.id = lease[i].id, .epoch = lease[i].epoch};
         failure[i] = (struct weft_failure){.id = lease[i].id, .epoch = lease[i].epoch};
     }
-    is_int(weft_engine_renew(f->b, renewal, MANY, answer, &f->err), WEFT_OK, "renew");
+    is_int(engine_renew(f->b, renewal, MANY, answer, &f->err), WEFT_OK, "renew");
     is_int(count_state(answer, WEFT_STATE_RUNNING), MANY, "all are renewed");
-    is_int(weft_engine_fail(f->a, failure, MANY, answer, &f->err), WEFT_OK, "fail");
+    is_int(engine_fail(f->a, failure, MANY, answer, &f->err), WEFT_OK, "fail");
     is_int(count_state(answer, WEFT_STATE_READY), MANY, "all are ready again");
     is_int(claim_all(f, lease, MANY), MANY, "all are claimed again");
     struct weft_complete *done = weft_new_array(f->arena, struct weft_complete, MANY);
@@ -305,7 +306,7 @@ CASE(repeat_thousands_in_one_call)
                                          .result_size = sizeof(lease[i].id)};
     done[0].epoch = 1; /* one of the first, one of the last: fenced among thousands */
     done[MANY - 1].epoch = 3;
-    is_int(weft_engine_complete(f->b, done, MANY, answer, &f->err), WEFT_OK, "complete");
+    is_int(engine_complete(f->b, done, MANY, answer, &f->err), WEFT_OK, "complete");
     is_int(count_state(answer, WEFT_STATE_SUCCEEDED), MANY - 2, "all but two are done");
     is_int(answer[0].fence, WEFT_FENCE_FINISHED, "the first had said another word before");
     is_int(answer[MANY - 1].fence, WEFT_FENCE_UNKNOWN, "the last is from the future");
@@ -335,7 +336,7 @@ CASE(repeat_one_lease_a_thousand_times)
     for (size_t i = 0; i < TIMES; i++)
         item[i] = (struct weft_complete){.id = lease.id, .epoch = lease.epoch};
     item[500].id = neighbour.id;
-    is_int(weft_engine_complete(engine, item, TIMES, answer, &f->err), WEFT_OK, "complete");
+    is_int(engine_complete(engine, item, TIMES, answer, &f->err), WEFT_OK, "complete");
     size_t same = 0;
     for (size_t i = 0; i < TIMES; i++)
         same += answer[i].err.rc == WEFT_OK && answer[i].state == WEFT_STATE_SUCCEEDED;
@@ -346,7 +347,7 @@ CASE(repeat_one_lease_a_thousand_times)
     ends = 0;
     for (size_t i = 0; i < TIMES; i++)
         item[i].epoch = 7;
-    is_int(weft_engine_complete(engine, item, TIMES, answer, &f->err), WEFT_OK, "a wrong epoch");
+    is_int(engine_complete(engine, item, TIMES, answer, &f->err), WEFT_OK, "a wrong epoch");
     size_t fenced = 0;
     for (size_t i = 0; i < TIMES; i++)
         fenced += answer[i].err.rc == WEFT_FENCED && answer[i].fence == WEFT_FENCE_UNKNOWN;
@@ -356,7 +357,7 @@ CASE(repeat_one_lease_a_thousand_times)
     ends = 0;
     for (size_t i = 0; i < TIMES; i++)
         item[i].epoch = (int32_t)i + 1;
-    is_int(weft_engine_complete(engine, item, TIMES, answer, &f->err), WEFT_OK, "many epochs");
+    is_int(engine_complete(engine, item, TIMES, answer, &f->err), WEFT_OK, "many epochs");
     size_t busy = 0;
     for (size_t i = 0; i < TIMES; i++)
         busy += answer[i].err.rc == WEFT_BUSY;
@@ -390,7 +391,7 @@ CASE(repeat_failures_of_one_lease_share_a_transaction)
     item[2].error_class = "the second";
     item[3].epoch = 7; /* never a lease */
     item[4] = (struct weft_failure){.id = other.id, .epoch = other.epoch};
-    is_int(weft_engine_fail(engine, item, TIMES, answer, &f->err), WEFT_OK, "fail");
+    is_int(engine_fail(engine, item, TIMES, answer, &f->err), WEFT_OK, "fail");
     is_int(locks, 1, "one transaction locks the rows");
     is_int(answer[0].err.rc, WEFT_FENCED, "the old epoch is fenced");
     is_int(answer[3].fence, WEFT_FENCE_UNKNOWN, "an epoch that was never given is unknown");
@@ -425,7 +426,7 @@ CASE(repeat_control_of_one_execution_shares_a_transaction)
                                      .count = TIMES,
                                      .seen = seen,
                                      .arena = f->arena};
-    is_int(weft_engine_steer(engine, &steering, answer, &f->err), WEFT_OK, "revoke");
+    is_int(engine_steer(engine, &steering, answer, &f->err), WEFT_OK, "revoke");
     size_t refused = 0;
     for (size_t i = 1; i < TIMES; i++)
         refused += answer[i].err.rc == WEFT_NOT_LIVE && answer[i].state == WEFT_STATE_READY;
@@ -435,7 +436,7 @@ CASE(repeat_control_of_one_execution_shares_a_transaction)
     is_int(locks, 1, "the row was locked once");
 
     steering.kind = WEFT_STEER_CANCEL;
-    is_int(weft_engine_steer(engine, &steering, answer, &f->err), WEFT_OK, "cancel");
+    is_int(engine_steer(engine, &steering, answer, &f->err), WEFT_OK, "cancel");
     size_t already = 0;
     for (size_t i = 1; i < TIMES; i++)
         already += !answer[i].err.rc && !answer[i].changed &&
@@ -450,7 +451,7 @@ CASE(repeat_control_of_one_execution_shares_a_transaction)
     struct weft_id id = submit_job(f);
     for (size_t i = 0; i < TIMES; i++)
         item[i] = (struct weft_steer){.id = id, .priority = (int32_t)i + 1};
-    is_int(weft_engine_steer(engine, &steering, answer, &f->err), WEFT_OK, "reprioritize");
+    is_int(engine_steer(engine, &steering, answer, &f->err), WEFT_OK, "reprioritize");
     size_t shown = 0;
     for (size_t i = 0; i < TIMES; i++)
         shown += answer[i].changed && seen[i].priority == (int32_t)i + 1;
@@ -466,7 +467,7 @@ CASE(repeat_renewals_of_one_lease)
     struct weft_lease_answer answer[TIMES];
     for (size_t i = 0; i < TIMES; i++)
         item[i] = (struct weft_renew){.id = lease.id, .epoch = lease.epoch, .lease_ms = 5000};
-    is_int(weft_engine_renew(f->a, item, TIMES, answer, &f->err), WEFT_OK, "renew");
+    is_int(engine_renew(f->a, item, TIMES, answer, &f->err), WEFT_OK, "renew");
     size_t renewed = 0;
     for (size_t i = 0; i < TIMES; i++)
         renewed += !answer[i].err.rc && answer[i].lease_expires_us == f->now_us + 5000 * WEFT_MS;
@@ -489,7 +490,7 @@ CASE(repeat_large_results_in_one_call)
             .id = lease.id, .epoch = 1, .result = result, .result_size = WEFT_PAYLOAD_MAX};
     }
     item[COUNT - 1].id = item[0].id; /* a repeat, in another part of the call */
-    is_int(weft_engine_complete(engine, item, COUNT, answer, &f->err), WEFT_OK, "complete");
+    is_int(engine_complete(engine, item, COUNT, answer, &f->err), WEFT_OK, "complete");
     size_t good = 0;
     for (size_t i = 0; i < COUNT; i++)
         good += answer[i].err.rc == WEFT_OK && answer[i].state == WEFT_STATE_SUCCEEDED;

@@ -3,6 +3,7 @@
 /* Retention: when an outcome is removed, which rows go with it, and which stay. */
 
 #include "conformance.h"
+#include "direct.h"
 
 #include "base/arena.h"
 #include "base/id.h"
@@ -184,7 +185,7 @@ CASE(retention_takes_all_that_mentions_it)
     const struct weft_renew progress = {
         .id = first.id, .epoch = first.epoch, .has_progress = true, .percent = 50};
     struct weft_lease_answer answer;
-    is_int(weft_engine_renew(f->a, &progress, 1, &answer, &f->err), WEFT_OK, "progress");
+    is_int(engine_renew(f->a, &progress, 1, &answer, &f->err), WEFT_OK, "progress");
     is_int(put_back(f, WEFT_PUT_BACK_RELEASE, &first, 0).err.rc, WEFT_OK, "one lease ends");
     struct weft_claimed second = take(f, f->a, first.lane);
     is_int(complete(f, f->a, &second, "1").err.rc, WEFT_OK, "another completes");

@@ -3,6 +3,7 @@
 /* After a failed attempt: the wait, the next attempt, or the end. */
 
 #include "conformance.h"
+#include "direct.h"
 
 #include "base/arena.h"
 #include "base/id.h"
@@ -108,14 +109,14 @@ CASE(retry_jitter_stays_within_a_fifth_of_the_wait)
     struct weft_submitted made[COUNT];
     for (size_t i = 0; i < COUNT; i++)
         spec[i] = (struct weft_spec){.kind = "job", .policy = &policy};
-    is_int(weft_engine_submit(f->a, "default", spec, COUNT, made, &f->err), WEFT_OK, "submit");
+    is_int(engine_submit(f->a, "default", spec, COUNT, made, &f->err), WEFT_OK, "submit");
     struct weft_claim_result result = claim(f, f->a, COUNT);
     is_int(result.count, COUNT, "all are claimed");
     struct weft_failure item[COUNT];
     struct weft_lease_answer answer[COUNT];
     for (size_t i = 0; i < result.count; i++)
         item[i] = (struct weft_failure){.id = result.item[i].id, .epoch = result.item[i].epoch};
-    is_int(weft_engine_fail(f->b, item, result.count, answer, &f->err), WEFT_OK, "fail");
+    is_int(engine_fail(f->b, item, result.count, answer, &f->err), WEFT_OK, "fail");
     size_t inside = 0, early = 0, late = 0, distinct = 0;
     for (size_t i = 0; i < result.count; i++) {
         weft_usec wait = answer[i].run_at_us ? answer[i].run_at_us - f->now_us : 0;
@@ -322,8 +323,8 @@ CASE(retry_default_survives_an_outage_of_a_minute)
         }
         bool away = at_ms < OUTAGE_MS;
         if (lease.count > 0)
-            refused += away ? weft_engine_fail(f->a, failure, lease.count, answer, &f->err) != 0
-                            : weft_engine_complete(f->a, done, lease.count, answer, &f->err) != 0;
+            refused += away ? engine_fail(f->a, failure, lease.count, answer, &f->err) != 0
+                            : engine_complete(f->a, done, lease.count, answer, &f->err) != 0;
         for (size_t i = 0; i < lease.count; i++)
             refused += answer[i].err.rc != WEFT_OK;
         failures += away ? lease.count : 0;

@@ -6,6 +6,7 @@
  */
 
 #include "conformance.h"
+#include "direct.h"
 
 #include "base/arena.h"
 #include "engine/engine.h"
@@ -119,8 +120,7 @@ static const char *make_store(struct fixture *f, const char *suffix)
     const struct weft_engine_config config = {.url = url_of(f, path)};
     struct weft_submitted answer;
     if (weft_engine_open(&config, &engine, &f->err) ||
-        weft_engine_submit(engine, "default", &(struct weft_spec){.kind = "job"}, 1, &answer,
-                           &f->err))
+        engine_submit(engine, "default", &(struct weft_spec){.kind = "job"}, 1, &answer, &f->err))
         ok(false, "a store is made: %s", f->err.text);
     weft_engine_close(engine);
     return path;
@@ -267,10 +267,10 @@ CASE(store_file_locked)
     const struct weft_spec spec = {.kind = "job"};
     struct weft_submitted answer;
     struct weft_err err = {0};
-    is_int(weft_engine_submit(engine, "default", &spec, 1, &answer, &err), WEFT_BUSY, "busy");
+    is_int(engine_submit(engine, "default", &spec, 1, &answer, &err), WEFT_BUSY, "busy");
     ok(err.text[0], "the busy answer has a text: %s", err.text);
     weft_driver_sqlite.rollback(conn);
-    is_int(weft_engine_submit(engine, "default", &spec, 1, &answer, &err), WEFT_OK,
+    is_int(engine_submit(engine, "default", &spec, 1, &answer, &err), WEFT_OK,
            "the submission succeeds when the lock is gone");
     is_int(count_rows(f, &(struct weft_filter){0}), 1, "the execution was submitted once");
     weft_conn_close(conn);
@@ -387,7 +387,7 @@ CASE(store_full_submit)
         fault.strike_at = n;
         fault.struck = false;
         struct weft_err err = {0};
-        enum weft_rc rc = weft_engine_submit(engine, "default", spec, 3, answer, &err);
+        enum weft_rc rc = engine_submit(engine, "default", spec, 3, answer, &err);
         if (!fault.struck) {
             is_int(rc, WEFT_OK, "when there is space all is well");
             written += 3;
@@ -397,7 +397,7 @@ CASE(store_full_submit)
         wrong += rc != WEFT_STORAGE_FULL || err.rc != WEFT_STORAGE_FULL || !err.text[0];
         wrong += count_rows(f, &(struct weft_filter){0}) != written;
         fault.strike_at = 0;
-        wrong += weft_engine_submit(engine, "default", spec, 3, answer, &err) != WEFT_OK;
+        wrong += engine_submit(engine, "default", spec, 3, answer, &err) != WEFT_OK;
         written += 3;
     }
     ok(strikes >= 5, "the fault struck %zu times", strikes);
@@ -432,9 +432,9 @@ CASE(store_full_claim_and_complete)
         for (size_t i = 0; i < got.count; i++) {
             const struct weft_complete item = {.id = got.item[i].id, .epoch = got.item[i].epoch};
             struct weft_lease_answer answer;
-            rc = weft_engine_complete(engine, &item, 1, &answer, &err);
+            rc = engine_complete(engine, &item, 1, &answer, &err);
             wrong += rc != WEFT_OK && rc != WEFT_STORAGE_FULL;
-            if (rc && weft_engine_complete(engine, &item, 1, &answer, &err))
+            if (rc && engine_complete(engine, &item, 1, &answer, &err))
                 wrong++;
             done += answer.err.rc == WEFT_OK && answer.state == WEFT_STATE_SUCCEEDED;
         }

@@ -3,6 +3,7 @@
 /* Submitting: everything a spec can say is kept and honoured, and the order of submission holds. */
 
 #include "conformance.h"
+#include "direct.h"
 
 #include "base/id.h"
 #include "engine/job/claim.h"
@@ -168,7 +169,7 @@ CASE(submit_nothing_but_a_kind)
     ok(!lease.payload && lease.payload_size == 0, "no payload");
     ok(!lease.tenant && lease.tag_count == 0, "no frills for the worker either");
     struct weft_err err = {0};
-    is_int(weft_engine_submit(f->a, "default", NULL, 0, NULL, &err), WEFT_OK, "nothing is fine");
+    is_int(engine_submit(f->a, "default", NULL, 0, NULL, &err), WEFT_OK, "nothing is fine");
     is_int(count_rows(f, &(struct weft_filter){0}), 1, "an empty submit adds nothing");
 }
 

@@ -3,6 +3,7 @@
 /* How many ended in the last hour: every way to end, across processes, to the minute. */
 
 #include "conformance.h"
+#include "direct.h"
 
 #include "engine/admin/counts.h"
 #include "engine/admin/tally.h"
@@ -103,7 +104,7 @@ CASE(tally_without_replayed_failures)
     const struct weft_steering replay = {
         .kind = WEFT_STEER_REPLAY, .ns = "default", .item = &item, .count = 1};
     struct weft_steered answer = {0};
-    is_int(weft_engine_steer(f->b, &replay, &answer, &f->err), WEFT_OK, "another process replays");
+    is_int(engine_steer(f->b, &replay, &answer, &f->err), WEFT_OK, "another process replays");
     flush(f, f->b);
     expect_hour(f, f->b, 0, 0, "a row below zero is shown as zero");
     flush(f, f->a);

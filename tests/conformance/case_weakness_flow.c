@@ -31,6 +31,7 @@
  *   metrics                               unit/metrics
  */
 
+#include "direct.h"
 #include "flows.h"
 
 #include "base/clock.h"
@@ -64,7 +65,7 @@ static enum weft_rc grow(struct fixture *f, const struct drawn *flow, int32_t re
                                             .revision = revision,
                                             .nodes = node,
                                             .node_count = 1};
-    return weft_engine_flow_grow(f->a, &growth, &answer, &f->err);
+    return engine_flow_grow(f->a, &growth, &answer, &f->err);
 }
 
 static size_t claimable(struct fixture *f, struct weft_engine *engine, const char *kind)
@@ -324,8 +325,8 @@ CASE(weakness_f10_graphs_are_checked)
     for (size_t i = 0; i < WEFT_LEN(bad); i++) {
         draw(&flow, bad[i]);
         const struct weft_flow_spec spec = {.nodes = flow.node, .node_count = flow.count};
-        is_int(weft_engine_flow_submit(f->a, "default", &spec, 1, &flow.answer, &f->err), WEFT_OK,
-               "%s", bad[i]);
+        is_int(engine_flow_submit(f->a, "default", &spec, 1, &flow.answer, &f->err), WEFT_OK, "%s",
+               bad[i]);
         is_int(flow.answer.err.rc, WEFT_INVALID_VALUE, "the flow is refused");
     }
     is_int(claim(f, f->a, 1).count, 0, "a refused flow leaves nothing to claim");
@@ -388,14 +389,14 @@ CASE(weakness_f12_submitted_again)
     draw(&flow, "c:a,b; b:a; a");
     flow.answer.node = flow.id;
     const struct weft_flow_spec spec = {.key = "k", .nodes = flow.node, .node_count = flow.count};
-    is_int(weft_engine_flow_submit(f->a, "default", &spec, 1, &flow.answer, &f->err), WEFT_OK,
+    is_int(engine_flow_submit(f->a, "default", &spec, 1, &flow.answer, &f->err), WEFT_OK,
            "submit it");
     weft_clock_set(weft_engine_clock(f->a), f->now_us - 60 * WEFT_SECOND);
     const struct weft_node node = {.name = "x", .spec = {.kind = "x"}};
     is_int(grow(f, &flow, 1, &node, &x), WEFT_OK, "the flow grows by a clock that is behind");
     weft_clock_set(weft_engine_clock(f->a), f->now_us);
     struct weft_flow_submitted answer = {.node = again};
-    is_int(weft_engine_flow_submit(f->b, "default", &spec, 1, &answer, &f->err), WEFT_OK,
+    is_int(engine_flow_submit(f->b, "default", &spec, 1, &answer, &f->err), WEFT_OK,
            "submit it again");
     ok(answer.duplicate && same_id(&answer.id, &flow.answer.id),
        "the duplicate has the id of the first");

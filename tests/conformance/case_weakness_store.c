@@ -3,6 +3,7 @@
 /* The last three of the fifteen defects (see case_weakness.c): errors, clocks, unfenced writes. */
 
 #include "conformance.h"
+#include "direct.h"
 
 #include "base/clock.h"
 #include "base/err.h"
@@ -120,7 +121,7 @@ CASE(weakness_c15_progress_is_the_holder_s_alone)
     struct weft_renew item = {
         .id = old.id, .epoch = 1, .has_progress = true, .percent = 80, .note = "old"};
     struct weft_lease_answer answer;
-    is_int(weft_engine_renew(f->a, &item, 1, &answer, &f->err), WEFT_OK, "the old holder reports");
+    is_int(engine_renew(f->a, &item, 1, &answer, &f->err), WEFT_OK, "the old holder reports");
     forward_ms(f, 30000);
     (void)run_pass(f, f->a, WEFT_SCANNER_LEASE_EXPIRY);
     struct weft_claimed next = take(f, f->b, old.lane);
@@ -129,7 +130,7 @@ CASE(weakness_c15_progress_is_the_holder_s_alone)
         {.id = old.id, .epoch = 1, .has_progress = true, .percent = 90, .note = "stale"},
     };
     struct weft_lease_answer answers[2];
-    is_int(weft_engine_renew(f->a, both, 2, answers, &f->err), WEFT_OK,
+    is_int(engine_renew(f->a, both, 2, answers, &f->err), WEFT_OK,
            "both workers renew in one call");
     is_int(answers[0].err.rc, WEFT_OK, "the holder is heard");
     is_int(answers[1].fence, WEFT_FENCE_RECLAIMED, "the other is not, though it came last");
@@ -139,7 +140,7 @@ CASE(weakness_c15_progress_is_the_holder_s_alone)
     is_int(now.lease_expires_us, answers[0].lease_expires_us, "the holder's lease stands");
     (void)complete(f, f->b, &next, NULL);
     item.epoch = 2;
-    is_int(weft_engine_renew(f->a, &item, 1, &answer, &f->err), WEFT_OK, "after the end");
+    is_int(engine_renew(f->a, &item, 1, &answer, &f->err), WEFT_OK, "after the end");
     is_int(answer.fence, WEFT_FENCE_FINISHED,
            "a renewal by the last holder after the end is fenced");
     is_int(describe(f, &old.id).percent, 5, "the late renewal changes nothing");

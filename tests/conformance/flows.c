@@ -3,6 +3,7 @@
 /* Small flows, drawn as text, and large ones. */
 
 #include "flows.h"
+#include "direct.h"
 
 #include "base/arena.h"
 #include "engine/flow/cascade.h"
@@ -34,7 +35,7 @@ void submit_drawn(struct fixture *f, struct drawn *flow)
 {
     const struct weft_flow_spec spec = {.nodes = flow->node, .node_count = flow->count};
     flow->answer.node = flow->id;
-    is_int(weft_engine_flow_submit(f->a, "default", &spec, 1, &flow->answer, &f->err), WEFT_OK,
+    is_int(engine_flow_submit(f->a, "default", &spec, 1, &flow->answer, &f->err), WEFT_OK,
            "submit the flow");
     is_int(flow->answer.err.rc, WEFT_OK, "the flow is accepted%s%s",
            flow->answer.err.rc ? ": " : "", flow->answer.err.rc ? flow->answer.err.text : "");
@@ -124,7 +125,7 @@ void many_after(struct many *many, size_t node, size_t first, size_t count)
 void many_submit(struct fixture *f, struct many *many)
 {
     const struct weft_flow_spec spec = {.nodes = many->node, .node_count = many->count};
-    is_int(weft_engine_flow_submit(f->a, "default", &spec, 1, &many->answer, &f->err), WEFT_OK,
+    is_int(engine_flow_submit(f->a, "default", &spec, 1, &many->answer, &f->err), WEFT_OK,
            "submit the flow");
     is_int(many->answer.err.rc, WEFT_OK, "the flow is accepted");
 }

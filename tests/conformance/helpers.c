@@ -3,6 +3,7 @@
 /* The short forms of conformance.h. */
 
 #include "conformance.h"
+#include "direct.h"
 
 #include "base/arena.h"
 #include "base/clock.h"
@@ -74,7 +75,7 @@ struct weft_submitted submit(struct fixture *f, struct weft_engine *engine,
                              const struct weft_spec *spec)
 {
     struct weft_submitted answer = {0};
-    expect_ok(f, weft_engine_submit(engine, "default", spec, 1, &answer, &f->err), "submit");
+    expect_ok(f, engine_submit(engine, "default", spec, 1, &answer, &f->err), "submit");
     return answer;
 }
 
@@ -173,7 +174,7 @@ struct weft_lease_answer renew(struct fixture *f, struct weft_engine *engine,
 {
     struct weft_lease_answer answer = {0};
     const struct weft_renew item = {.id = lease->id, .epoch = lease->epoch};
-    expect_ok(f, weft_engine_renew(engine, &item, 1, &answer, &f->err), "renew");
+    expect_ok(f, engine_renew(engine, &item, 1, &answer, &f->err), "renew");
     return answer;
 }
 
@@ -185,7 +186,7 @@ struct weft_lease_answer complete(struct fixture *f, struct weft_engine *engine,
                                        .epoch = lease->epoch,
                                        .result = result,
                                        .result_size = result ? strlen(result) : 0};
-    expect_ok(f, weft_engine_complete(engine, &item, 1, &answer, &f->err), "complete");
+    expect_ok(f, engine_complete(engine, &item, 1, &answer, &f->err), "complete");
     return answer;
 }
 
@@ -195,7 +196,7 @@ struct weft_lease_answer fail(struct fixture *f, struct weft_engine *engine,
     struct weft_lease_answer answer = {0};
     const struct weft_failure item = {
         .id = lease->id, .epoch = lease->epoch, .error_class = error_class, .message = "it broke"};
-    expect_ok(f, weft_engine_fail(engine, &item, 1, &answer, &f->err), "fail");
+    expect_ok(f, engine_fail(engine, &item, 1, &answer, &f->err), "fail");
     return answer;
 }
 
@@ -205,7 +206,7 @@ struct weft_lease_answer put_back(struct fixture *f, enum weft_put_back_kind kin
     struct weft_lease_answer answer = {0};
     const struct weft_put_back item = {
         .id = lease->id, .epoch = lease->epoch, .delay_ms = delay_ms};
-    expect_ok(f, weft_engine_put_back(f->a, kind, &item, 1, &answer, &f->err), "put back");
+    expect_ok(f, engine_put_back(f->a, kind, &item, 1, &answer, &f->err), "put back");
     return answer;
 }
 
@@ -214,7 +215,7 @@ struct weft_steered steer(struct fixture *f, enum weft_steer_kind kind,
 {
     struct weft_steered answer = {0};
     const struct weft_steering steering = {.kind = kind, .ns = "default", .item = item, .count = 1};
-    expect_ok(f, weft_engine_steer(f->a, &steering, &answer, &f->err), "steer");
+    expect_ok(f, engine_steer(f->a, &steering, &answer, &f->err), "steer");
     return answer;
 }
 
@@ -275,7 +276,7 @@ void expect_fenced(struct fixture *f, const struct weft_claimed *lease, enum wef
     expect_one_fenced(&answer, fence, "renew");
     const struct weft_renew progress = {
         .id = lease->id, .epoch = lease->epoch, .has_progress = true, .percent = 99};
-    expect_ok(f, weft_engine_renew(f->b, &progress, 1, &answer, &f->err), "progress");
+    expect_ok(f, engine_renew(f->b, &progress, 1, &answer, &f->err), "progress");
     expect_one_fenced(&answer, fence, "progress");
     answer = complete(f, f->b, lease, "\"stale\"");
     expect_one_fenced(&answer, fence, "complete");
@@ -389,7 +390,7 @@ struct weft_lease_answer fail_as(struct fixture *f, struct weft_engine *engine,
     struct weft_failure item = *how;
     item.id = lease->id;
     item.epoch = lease->epoch;
-    expect_ok(f, weft_engine_fail(engine, &item, 1, &answer, &f->err), "fail");
+    expect_ok(f, engine_fail(engine, &item, 1, &answer, &f->err), "fail");
     return answer;
 }
 
@@ -470,7 +471,7 @@ struct weft_submitted *submit_many(struct fixture *f, struct weft_engine *engine
                                    const struct weft_spec *spec, size_t count)
 {
     struct weft_submitted *answer = weft_new_array(f->arena, struct weft_submitted, count + 1);
-    expect_ok(f, weft_engine_submit(engine, "default", spec, count, answer, &f->err), "submit");
+    expect_ok(f, engine_submit(engine, "default", spec, count, answer, &f->err), "submit");
     return answer;
 }
 

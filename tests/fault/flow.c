@@ -8,6 +8,7 @@
  */
 
 #include "flow.h"
+#include "direct.h"
 
 #include "base/arena.h"
 #include "engine/admin/check.h"
@@ -82,7 +83,7 @@ static void submit(struct play *play, struct weft_engine *engine)
         count++;
     }
     const struct weft_flow_spec spec = {.key = play->key, .nodes = node, .node_count = count};
-    if (!weft_engine_flow_submit(engine, "default", &spec, 1, &answer, &err) && !answer.err.rc)
+    if (!engine_flow_submit(engine, "default", &spec, 1, &answer, &err) && !answer.err.rc)
         play->flow = answer.id;
 }
 
@@ -109,7 +110,7 @@ static void complete(struct play *play, struct weft_engine *engine)
     struct weft_lease_answer answer;
     struct weft_err err;
     const struct weft_complete item = {.id = play->lease.id, .epoch = play->lease.epoch};
-    (void)!weft_engine_complete(engine, &item, 1, &answer, &err);
+    (void)!engine_complete(engine, &item, 1, &answer, &err);
 }
 
 static void fail(struct play *play, struct weft_engine *engine)
@@ -118,7 +119,7 @@ static void fail(struct play *play, struct weft_engine *engine)
     struct weft_err err;
     const struct weft_failure item = {
         .id = play->lease.id, .epoch = play->lease.epoch, .permanent = true};
-    (void)!weft_engine_fail(engine, &item, 1, &answer, &err);
+    (void)!engine_fail(engine, &item, 1, &answer, &err);
 }
 
 static void cancel(struct play *play, struct weft_engine *engine)
@@ -147,7 +148,7 @@ static void grow(struct play *play, struct weft_engine *engine)
                                             .revision = 1,
                                             .nodes = node,
                                             .node_count = WEFT_LEN(node)};
-    (void)!weft_engine_flow_grow(engine, &growth, &answer, &err);
+    (void)!engine_flow_grow(engine, &growth, &answer, &err);
 }
 
 /* Not to be repeated blindly: who does not know looks first. */
@@ -158,7 +159,7 @@ static void replay(struct play *play, struct weft_engine *engine)
     const struct weft_steer item = {.id = play->lease.id};
     const struct weft_steering steering = {
         .kind = WEFT_STEER_REPLAY, .ns = "default", .item = &item, .count = 1};
-    (void)!weft_engine_steer(engine, &steering, &answer, &err);
+    (void)!engine_steer(engine, &steering, &answer, &err);
 }
 
 static const struct flow_play plays[] = {

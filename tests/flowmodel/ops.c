@@ -2,6 +2,7 @@
 
 /* One random step, on the store and on the expected state. */
 
+#include "direct.h"
 #include "flowmodel.h"
 
 #include "base/arena.h"
@@ -155,11 +156,10 @@ static void succeed(struct world *w, struct flow *flow, struct member *member)
         .id = member->id, .epoch = member->epoch, .result = "1", .result_size = 1};
     if (!w->eager && chance(w, 5)) { /* done or not: a worker that does not know tries again */
         strike(w, 6);
-        (void)!weft_engine_complete(any_engine(w), &item, 1, &answer, &err);
+        (void)!engine_complete(any_engine(w), &item, 1, &answer, &err);
         note(w, "a completion is broken off%s", struck(w) ? "" : " too late");
     }
-    must_be(w, weft_engine_complete(any_engine(w), &item, 1, &answer, &err), WEFT_OK, "complete",
-            &err);
+    must_be(w, engine_complete(any_engine(w), &item, 1, &answer, &err), WEFT_OK, "complete", &err);
     if (member->state == WEFT_STATE_RUNNING) {
         set_ended(flow, member, WEFT_STATE_SUCCEEDED, NULL);
         member->done_epoch = member->epoch;
@@ -178,7 +178,7 @@ static void fail(struct world *w, struct flow *flow, struct member *member, bool
         .id = member->id, .epoch = member->epoch, .permanent = permanent};
     if (member->state != WEFT_STATE_RUNNING)
         return;
-    must_be(w, weft_engine_fail(any_engine(w), &item, 1, &answer, &err), WEFT_OK, "fail", &err);
+    must_be(w, engine_fail(any_engine(w), &item, 1, &answer, &err), WEFT_OK, "fail", &err);
     must_be(w, answer.err.rc, WEFT_OK, "fail", &answer.err);
     note(w, "%s of flow %zu fails%s", member->name, (size_t)(flow - w->flow),
          permanent ? " for good" : "");
@@ -371,8 +371,8 @@ void op_submit(struct world *w)
                                           .node_count = w->flow[f].count};
         answer[f].node = weft_new_array(arena, struct weft_id, NODES_MAX);
     }
-    must_be(w, weft_engine_flow_submit(any_engine(w), "default", spec, w->flows, answer, &err),
-            WEFT_OK, "submit", &err);
+    must_be(w, engine_flow_submit(any_engine(w), "default", spec, w->flows, answer, &err), WEFT_OK,
+            "submit", &err);
     for (size_t f = 0; f < w->flows && !w->failed; f++) {
         must_be(w, answer[f].err.rc, WEFT_OK, "submit", &answer[f].err);
         w->flow[f].id = answer[f].id;
@@ -416,7 +416,7 @@ void op_grow(struct world *w)
                                             .revision = flow->revision - stale,
                                             .nodes = nodes_of(flow, had, arena),
                                             .node_count = count};
-    enum weft_rc rc = weft_engine_flow_grow(any_engine(w), &growth, &answer, &err);
+    enum weft_rc rc = engine_flow_grow(any_engine(w), &growth, &answer, &err);
     note(w, "flow %zu grows by %zu: %s", (size_t)(flow - w->flow), count, weft_rc_wire(rc));
     if (rc)
         flow->count = had;

@@ -6,6 +6,7 @@
  */
 
 #include "sizes.h"
+#include "direct.h"
 
 #include "base/arena.h"
 #include "base/clock.h"
@@ -172,7 +173,7 @@ static void large_submit(struct large *large)
     struct weft_flow_submitted answer = {.node = large->id};
     struct weft_err err = {0};
     const struct weft_flow_spec spec = {.nodes = large->node, .node_count = large->count};
-    enum weft_rc rc = weft_engine_flow_submit(large->engine, "default", &spec, 1, &answer, &err);
+    enum weft_rc rc = engine_flow_submit(large->engine, "default", &spec, 1, &answer, &err);
     ok(rc == WEFT_OK && answer.err.rc == WEFT_OK, "%zu nodes are submitted %s", large->count,
        rc ? err.text : answer.err.text);
     large->flow = answer.id;
@@ -198,8 +199,8 @@ static size_t end_some(struct large *large, const char *kind, bool good)
         bad[i] = (struct weft_failure){
             .id = got.item[i].id, .epoch = got.item[i].epoch, .permanent = true};
     }
-    if (got.count > 0 && (good ? weft_engine_complete(large->engine, done, got.count, answer, &err)
-                               : weft_engine_fail(large->engine, bad, got.count, answer, &err)))
+    if (got.count > 0 && (good ? engine_complete(large->engine, done, got.count, answer, &err)
+                               : engine_fail(large->engine, bad, got.count, answer, &err)))
         bail_out("end: %s", err.text);
     size_t ended = got.count;
     weft_arena_free(arena);
@@ -452,7 +453,7 @@ static void submit_mixed(struct weft_engine *engine)
         spec[i] = (struct weft_flow_spec){.nodes = flow[i].node, .node_count = flow[i].count};
         answer[i].node = flow[i].id;
     }
-    is_int(weft_engine_flow_submit(engine, "default", spec, WEFT_LEN(flow), answer, &err), WEFT_OK,
+    is_int(engine_flow_submit(engine, "default", spec, WEFT_LEN(flow), answer, &err), WEFT_OK,
            "three flows in one call");
     for (size_t i = 0; i < WEFT_LEN(flow); i++) {
         flow[i].flow = answer[i].id;

@@ -8,6 +8,7 @@
 #include "base/arena.h"
 #include "base/err.h"
 #include "core/cursor.h"
+#include "direct.h"
 #include "engine/engine.h"
 #include "engine/job/execution_read.h"
 #include "engine/job/list.h"
@@ -48,7 +49,7 @@ static void open_store(void)
     (void)atexit(remove_store);
     for (size_t i = 0; i < EXECUTIONS; i++)
         spec[i] = (struct weft_spec){.kind = "fuzz"};
-    must(weft_engine_submit(engine, "default", spec, EXECUTIONS, answer, &err) == WEFT_OK);
+    must(engine_submit(engine, "default", spec, EXECUTIONS, answer, &err) == WEFT_OK);
 }
 
 /* Follows a list from a cursor to its end. */

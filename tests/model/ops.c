@@ -2,6 +2,7 @@
 
 /* Submitting, claiming, lanes, passes and the clock. */
 
+#include "direct.h"
 #include "model.h"
 
 #include "base/arena.h"
@@ -132,7 +133,7 @@ static void submit_to(struct world *w, size_t s, const struct weft_spec *spec,
     struct weft_err err = {0};
     struct weft_buf wanted, given;
     struct store *store = &w->store[s];
-    broken_call(w, s, weft_engine_submit(store->engine, "default", spec, count, got, &err), &err);
+    broken_call(w, s, engine_submit(store->engine, "default", spec, count, got, &err), &err);
     weft_buf_init(&wanted, 1 << 16);
     weft_buf_init(&given, 1 << 16);
     for (size_t i = 0; i < count; i++) {

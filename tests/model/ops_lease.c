@@ -2,6 +2,7 @@
 
 /* What workers say about their leases: with the current epoch, an older, a later, or none. */
 
+#include "direct.h"
 #include "model.h"
 
 #include "base/arena.h"
@@ -158,7 +159,7 @@ void op_renew(struct world *w)
         ids_in(&call, s);
         for (size_t i = 0; i < call.count; i++)
             item[i].id = call.id[i];
-        finish(w, s, &call, weft_engine_renew(w->store[s].engine, item, call.count, call.got, &err),
+        finish(w, s, &call, engine_renew(w->store[s].engine, item, call.count, call.got, &err),
                &err);
     }
 }
@@ -193,8 +194,8 @@ void op_complete(struct world *w)
         ids_in(&call, s);
         for (size_t i = 0; i < call.count; i++)
             item[i].id = call.id[i];
-        finish(w, s, &call,
-               weft_engine_complete(w->store[s].engine, item, call.count, call.got, &err), &err);
+        finish(w, s, &call, engine_complete(w->store[s].engine, item, call.count, call.got, &err),
+               &err);
     }
 }
 
@@ -243,7 +244,7 @@ void op_fail(struct world *w)
         ids_in(&call, s);
         for (size_t i = 0; i < call.count; i++)
             item[i].id = call.id[i];
-        finish(w, s, &call, weft_engine_fail(w->store[s].engine, item, call.count, call.got, &err),
+        finish(w, s, &call, engine_fail(w->store[s].engine, item, call.count, call.got, &err),
                &err);
     }
 }
@@ -284,7 +285,6 @@ void op_put_back(struct world *w)
         for (size_t i = 0; i < call.count; i++)
             item[i].id = call.id[i];
         finish(w, s, &call,
-               weft_engine_put_back(w->store[s].engine, kind, item, call.count, call.got, &err),
-               &err);
+               engine_put_back(w->store[s].engine, kind, item, call.count, call.got, &err), &err);
     }
 }

@@ -2,6 +2,7 @@
 
 /* Steering by id and by filter, and lists. */
 
+#include "direct.h"
 #include "model.h"
 
 #include "base/arena.h"
@@ -71,7 +72,7 @@ void op_steer(struct world *w)
         for (size_t i = 0; i < count; i++)
             item[i].id = id_in(subject[i], s);
         memset(got, 0, sizeof(got));
-        broken_call(w, s, weft_engine_steer(w->store[s].engine, &steering, got, &err), &err);
+        broken_call(w, s, engine_steer(w->store[s].engine, &steering, got, &err), &err);
         weft_buf_init(&wanted, 1 << 16);
         weft_buf_init(&given, 1 << 16);
         say_steered(want, count, &wanted);

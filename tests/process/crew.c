@@ -2,6 +2,7 @@
 
 /* Processes, their pipe, and the worker they run. */
 
+#include "direct.h"
 #include "process.h"
 
 #include "base/arena.h"
@@ -139,7 +140,7 @@ static void finish_all(struct weft_engine *engine, const struct weft_claim_resul
     struct weft_err err = {0};
     for (size_t i = 0; i < claims->count; i++)
         item[i] = (struct weft_complete){.id = claims->item[i].id, .epoch = claims->item[i].epoch};
-    if (weft_engine_complete(engine, item, claims->count, answer, &err))
+    if (engine_complete(engine, item, claims->count, answer, &err))
         give_up(number, "complete", &err);
     for (size_t i = 0; i < claims->count; i++) {
         if (answer[i].err.rc && answer[i].err.rc != WEFT_FENCED)

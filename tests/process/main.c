@@ -5,6 +5,7 @@
  * With arguments, only the tests that are named.
  */
 
+#include "direct.h"
 #include "process.h"
 
 #include "base/arena.h"
@@ -301,7 +302,7 @@ static void open_store(const struct place *place, int number, int out, void *con
     (void)!read(start->gate[0], &byte, 1); /* until everybody is there */
     struct weft_engine *engine = place_open(place, NULL, 0);
     const struct weft_spec spec = {.kind = "job", .key = "first"};
-    if (weft_engine_submit(engine, "default", &spec, 1, &answer, &err) || answer.err.rc)
+    if (engine_submit(engine, "default", &spec, 1, &answer, &err) || answer.err.rc)
         _exit(2);
     tell(out, &(struct record){
                   .what = OPENED, .id = answer.id, .epoch = answer.duplicate, .worker = number});

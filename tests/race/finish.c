@@ -5,6 +5,7 @@
  * orders. An execution ends once, one lease has one end, and every caller that got a yes did it.
  */
 
+#include "direct.h"
 #include "race.h"
 
 #include "core/state.h"
@@ -52,7 +53,7 @@ static void do_complete(struct doer *doer, size_t i)
     struct weft_lease_answer answer = {0};
     struct weft_err err;
     const struct weft_complete item = {.id = doer->lease[i].id, .epoch = doer->lease[i].epoch};
-    doer->failed |= weft_engine_complete(doer->engine, &item, 1, &answer, &err) != WEFT_OK;
+    doer->failed |= engine_complete(doer->engine, &item, 1, &answer, &err) != WEFT_OK;
     doer->failed |= answer.err.rc != WEFT_OK && answer.err.rc != WEFT_FENCED;
     doer->did[i] = answer.err.rc == WEFT_OK;
 }

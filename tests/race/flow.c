@@ -9,6 +9,7 @@
  * On SQLite a transaction that writes keeps all others out, so none of these moments exists.
  */
 
+#include "direct.h"
 #include "flows.h"
 
 #include "engine/flow/flow_cancel.h"
@@ -155,7 +156,7 @@ RACE(flow_member_ends_while_the_cascade_holds_the_flow)
     struct weft_err err = {0};
     struct weft_lease_answer answer = {0};
     const struct weft_failure failure = {.id = lease.id, .epoch = lease.epoch, .permanent = true};
-    is_int(weft_engine_fail(race->b, &failure, 1, &answer, &err), WEFT_OK, "an upstream fails");
+    is_int(engine_fail(race->b, &failure, 1, &answer, &err), WEFT_OK, "an upstream fails");
     is_int(steer_one(race->b, WEFT_STEER_CANCEL, &(struct weft_steer){.id = flow.id[3]}).err.rc,
            WEFT_OK, "an upstream is cancelled");
     ok(!task_done(&stopped.task), "the cascade still holds the flow");

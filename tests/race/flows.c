@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 #include "flows.h"
+#include "direct.h"
 
 #include "base/arena.h"
 #include "engine/flow/cascade.h"
@@ -18,7 +19,7 @@ void submit(struct race *race, struct drawn *flow)
     struct weft_err err = {0};
     const struct weft_flow_spec spec = {.nodes = flow->node, .node_count = flow->count};
     flow->answer.node = flow->id;
-    if (weft_engine_flow_submit(race->a, "default", &spec, 1, &flow->answer, &err) ||
+    if (engine_flow_submit(race->a, "default", &spec, 1, &flow->answer, &err) ||
         flow->answer.err.rc)
         bail_out("submit: %s %s", err.text, flow->answer.err.text);
 }
@@ -66,7 +67,7 @@ void do_complete(void *context)
     struct doer *doer = context;
     struct weft_lease_answer answer = {0};
     const struct weft_complete item = {.id = doer->lease.id, .epoch = doer->lease.epoch};
-    doer->rc = weft_engine_complete(doer->engine, &item, 1, &answer, &doer->err);
+    doer->rc = engine_complete(doer->engine, &item, 1, &answer, &doer->err);
     if (!doer->rc)
         doer->rc = answer.err.rc;
 }
@@ -77,7 +78,7 @@ void do_fail(void *context)
     struct weft_lease_answer answer = {0};
     const struct weft_failure item = {
         .id = doer->lease.id, .epoch = doer->lease.epoch, .permanent = true};
-    doer->rc = weft_engine_fail(doer->engine, &item, 1, &answer, &doer->err);
+    doer->rc = engine_fail(doer->engine, &item, 1, &answer, &doer->err);
     if (!doer->rc)
         doer->rc = answer.err.rc;
 }
@@ -97,7 +98,7 @@ void do_grow(void *context)
                                             .revision = 1,
                                             .nodes = doer->node,
                                             .node_count = 1};
-    doer->rc = weft_engine_flow_grow(doer->engine, &growth, &answer, &doer->err);
+    doer->rc = engine_flow_grow(doer->engine, &growth, &answer, &doer->err);
 }
 
 void do_cancel(void *context)

@@ -5,6 +5,7 @@
  * transaction: the second has to see what the first did, and be answered as a repeat.
  */
 
+#include "direct.h"
 #include "race.h"
 
 #include "base/arena.h"
@@ -24,7 +25,7 @@ RACE(the_same_key_twice_in_one_call)
     };
     struct weft_submitted answer[WEFT_LEN(spec)];
     struct weft_err err;
-    enum weft_rc rc = weft_engine_submit(race->a, "default", spec, WEFT_LEN(spec), answer, &err);
+    enum weft_rc rc = engine_submit(race->a, "default", spec, WEFT_LEN(spec), answer, &err);
     is_int(rc, WEFT_OK, "the call succeeds");
     ok(!answer[1].err.rc && !answer[1].duplicate, "the original is accepted");
     ok(!answer[2].err.rc && answer[2].duplicate, "its retry is a duplicate");
@@ -48,8 +49,7 @@ RACE(the_same_lease_twice_in_one_call)
     is_int(take_work(race->a, "default", ROWS, lease), ROWS, "claimed");
 
     const struct weft_complete complete = {.id = lease[COMPLETE].id, .epoch = 1};
-    is_int(weft_engine_complete(race->a, (struct weft_complete[]){complete, complete}, 2, answer,
-                                &err),
+    is_int(engine_complete(race->a, (struct weft_complete[]){complete, complete}, 2, answer, &err),
            WEFT_OK, "complete twice");
     ok(!answer[0].err.rc && !answer[1].err.rc && answer[0].state == WEFT_STATE_SUCCEEDED &&
            answer[1].state == WEFT_STATE_SUCCEEDED,
@@ -57,7 +57,7 @@ RACE(the_same_lease_twice_in_one_call)
     is_int(attempts_of(race->b, &lease[COMPLETE].id), 1, "the lease has one end");
 
     const struct weft_failure fail = {.id = lease[FAIL].id, .epoch = 1, .message = "broke"};
-    is_int(weft_engine_fail(race->a, (struct weft_failure[]){fail, fail}, 2, answer, &err), WEFT_OK,
+    is_int(engine_fail(race->a, (struct weft_failure[]){fail, fail}, 2, answer, &err), WEFT_OK,
            "fail twice");
     ok(!answer[0].err.rc && !answer[1].err.rc && answer[0].state == WEFT_STATE_DELAYED,
        "both failures are answered delayed");
@@ -69,8 +69,8 @@ RACE(the_same_lease_twice_in_one_call)
     weft_arena_free(arena);
 
     const struct weft_put_back release = {.id = lease[RELEASE].id, .epoch = 1};
-    is_int(weft_engine_put_back(race->a, WEFT_PUT_BACK_RELEASE,
-                                (struct weft_put_back[]){release, release}, 2, answer, &err),
+    is_int(engine_put_back(race->a, WEFT_PUT_BACK_RELEASE,
+                           (struct weft_put_back[]){release, release}, 2, answer, &err),
            WEFT_OK, "release twice");
     ok(!answer[0].err.rc && !answer[1].err.rc, "both releases are answered ok");
     is_int(attempts_of(race->b, &lease[RELEASE].id), 1, "the released lease has one end");
@@ -85,14 +85,14 @@ RACE(the_same_steering_twice_in_one_call)
     const struct weft_steer item[] = {{.id = id, .reason = "one"}, {.id = id, .reason = "two"}};
     struct weft_steering steering = {
         .kind = WEFT_STEER_CANCEL, .ns = "default", .item = item, .count = 2};
-    is_int(weft_engine_steer(race->a, &steering, answer, &err), WEFT_OK, "cancel twice");
+    is_int(engine_steer(race->a, &steering, answer, &err), WEFT_OK, "cancel twice");
     ok(answer[0].changed && !answer[1].changed && !answer[1].err.rc,
        "the second is told that it was so already");
     struct weft_arena *arena = weft_arena_new();
     is_str(look_at(race->b, &id, arena).reason, "one", "the first one's reason is kept");
     weft_arena_free(arena);
     steering.kind = WEFT_STEER_REPLAY;
-    is_int(weft_engine_steer(race->a, &steering, answer, &err), WEFT_OK, "replay twice");
+    is_int(engine_steer(race->a, &steering, answer, &err), WEFT_OK, "replay twice");
     ok(answer[0].changed && !answer[0].err.rc, "the first brings it back");
     is_int(answer[1].err.rc, WEFT_NOT_LIVE, "the second finds it living");
 }

@@ -2,6 +2,7 @@
 
 /* Keys: two submitters in opposite order, and keys that an application holds. */
 
+#include "direct.h"
 #include "race.h"
 
 #include "base/arena.h"
@@ -36,7 +37,7 @@ static void run_submit(void *context)
         (void)snprintf(key[i], sizeof(key[i]), "%d-%s", run->round, letters[at]);
         spec[i] = (struct weft_spec){.kind = "job", .key = key[i]};
     }
-    run->rc = weft_engine_submit(run->engine, "default", spec, KEYS, run->answer, &run->err);
+    run->rc = engine_submit(run->engine, "default", spec, KEYS, run->answer, &run->err);
 }
 
 /* One of the two is accepted, the other is its duplicate; how many pairs are not so. */
@@ -151,7 +152,7 @@ static void submit_batch(struct race *race, struct batch *batch)
         spec[i] = (struct weft_spec){.kind = "job", .key = key[i]};
     }
     weft_usec begun_us = weft_boot_us();
-    enum weft_rc rc = weft_engine_submit(race->a, "default", spec, BATCH, batch->answer, &err);
+    enum weft_rc rc = engine_submit(race->a, "default", spec, BATCH, batch->answer, &err);
     batch->took_us = weft_boot_us() - begun_us;
     ok(rc == WEFT_OK, "the call is answered item by item%s%s", rc ? ": " : "", err.text);
 }
@@ -240,7 +241,7 @@ static void submit_one(void *context)
 {
     struct submit_run *run = context;
     const struct weft_spec spec = {.kind = "job", .key = "key"};
-    run->rc = weft_engine_submit(run->engine, "default", &spec, 1, run->answer, &run->err);
+    run->rc = engine_submit(run->engine, "default", &spec, 1, run->answer, &run->err);
 }
 
 RACE(a_writer_beside_the_engine_holds_the_file)

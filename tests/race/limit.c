@@ -5,6 +5,7 @@
  * claimer, a completion or a new setting may come. Never more than the limit run.
  */
 
+#include "direct.h"
 #include "race.h"
 
 #include "base/arena.h"
@@ -64,7 +65,7 @@ static void complete_it(struct weft_engine *engine, const struct weft_claimed *l
     struct weft_lease_answer answer = {0};
     struct weft_err err = {0};
     const struct weft_complete item = {.id = lease->id, .epoch = lease->epoch};
-    enum weft_rc rc = weft_engine_complete(engine, &item, 1, &answer, &err);
+    enum weft_rc rc = engine_complete(engine, &item, 1, &answer, &err);
     if (rc || answer.err.rc)
         bail_out("complete: %s", rc ? err.text : answer.err.text);
 }
@@ -190,7 +191,7 @@ static void cancel_it(struct weft_engine *engine, const struct weft_id *id)
     const struct weft_steer item = {.id = *id};
     const struct weft_steering steering = {
         .kind = WEFT_STEER_CANCEL, .ns = "default", .item = &item, .count = 1};
-    enum weft_rc rc = weft_engine_steer(engine, &steering, &answer, &err);
+    enum weft_rc rc = engine_steer(engine, &steering, &answer, &err);
     if (rc || answer.err.rc)
         bail_out("cancel: %s", rc ? err.text : answer.err.text);
 }
@@ -200,7 +201,7 @@ static void let_go_of(struct weft_engine *engine, const struct weft_claimed *lea
     struct weft_lease_answer answer = {0};
     struct weft_err err = {0};
     const struct weft_put_back item = {.id = lease->id, .epoch = lease->epoch};
-    if (weft_engine_put_back(engine, WEFT_PUT_BACK_RELEASE, &item, 1, &answer, &err))
+    if (engine_put_back(engine, WEFT_PUT_BACK_RELEASE, &item, 1, &answer, &err))
         bail_out("release: %s", err.text);
 }
 

@@ -2,6 +2,7 @@
 
 /* Retention beside a replay, a session that locks a row, and a pass of another replica. */
 
+#include "direct.h"
 #include "race.h"
 
 #include "base/id.h"
@@ -60,7 +61,7 @@ static struct weft_steered steer_now(struct weft_engine *engine, enum weft_steer
     const struct weft_steer item = {.id = *id};
     const struct weft_steering steering = {
         .kind = kind, .ns = "default", .item = &item, .count = 1};
-    is_int(weft_engine_steer(engine, &steering, &answer, &err), WEFT_OK, "steer");
+    is_int(engine_steer(engine, &steering, &answer, &err), WEFT_OK, "steer");
     return answer;
 }
 
@@ -177,7 +178,7 @@ RACE(key_of_an_execution_being_removed)
     removal_start(&removal, race);
     struct weft_submitted answer = {0};
     struct weft_err err = {0};
-    is_int(weft_engine_submit(race->b, "default", &spec, 1, &answer, &err), WEFT_OK, "a submit");
+    is_int(engine_submit(race->b, "default", &spec, 1, &answer, &err), WEFT_OK, "a submit");
     task_join(&removal.task);
     is_int(removal.run.rc, WEFT_OK, "the pass succeeds");
     ok(answer.err.rc == WEFT_OK && !answer.duplicate && weft_id_cmp(&answer.id, &old) != 0,

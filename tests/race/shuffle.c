@@ -5,6 +5,7 @@
  * keyed submissions. No call ever waits in a circle, no call fails, and nothing is done twice.
  */
 
+#include "direct.h"
 #include "race.h"
 
 #include "base/arena.h"
@@ -74,7 +75,7 @@ static void renew_some(struct hand *hand, const size_t at[BATCH])
                                       .epoch = epoch_of(hand, at[i]),
                                       .has_progress = true,
                                       .percent = (int32_t)i};
-    note(hand, weft_engine_renew(hand->engine, item, BATCH, answer, &err), &err, "renew");
+    note(hand, engine_renew(hand->engine, item, BATCH, answer, &err), &err, "renew");
 }
 
 static void complete_some(struct hand *hand, const size_t at[BATCH])
@@ -85,7 +86,7 @@ static void complete_some(struct hand *hand, const size_t at[BATCH])
     for (size_t i = 0; i < BATCH; i++)
         item[i] =
             (struct weft_complete){.id = hand->pool->id[at[i]], .epoch = epoch_of(hand, at[i])};
-    note(hand, weft_engine_complete(hand->engine, item, BATCH, answer, &err), &err, "complete");
+    note(hand, engine_complete(hand->engine, item, BATCH, answer, &err), &err, "complete");
 }
 
 static void steer_some(struct hand *hand, const size_t at[BATCH], enum weft_steer_kind kind)
@@ -97,7 +98,7 @@ static void steer_some(struct hand *hand, const size_t at[BATCH], enum weft_stee
         item[i] = (struct weft_steer){.id = hand->pool->id[at[i]]};
     const struct weft_steering steering = {
         .kind = kind, .ns = "default", .item = item, .count = BATCH};
-    note(hand, weft_engine_steer(hand->engine, &steering, answer, &err), &err, "steer");
+    note(hand, engine_steer(hand->engine, &steering, answer, &err), &err, "steer");
 }
 
 static void claim_some(struct hand *hand)
@@ -127,7 +128,7 @@ static void submit_some(struct hand *hand)
                        (start + i * step) % KEYS);
         spec[i] = (struct weft_spec){.kind = "job", .lane = "keys", .key = key[i]};
     }
-    enum weft_rc rc = weft_engine_submit(hand->engine, "default", spec, KEYS, answer, &err);
+    enum weft_rc rc = engine_submit(hand->engine, "default", spec, KEYS, answer, &err);
     note(hand, rc, &err, "submit");
     for (size_t i = 0; i < KEYS && !rc; i++) {
         if (answer[i].err.rc)

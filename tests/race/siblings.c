@@ -7,6 +7,7 @@
  * behind the sibling and must still cancel it. Also a join that is decided twice during one walk.
  */
 
+#include "direct.h"
 #include "flows.h"
 
 #include "engine/flow/cascade.h"
@@ -69,7 +70,7 @@ static struct wide *submit_wide(struct race *race, uint32_t k)
     wide->node[SECOND].on_satisfied = WEFT_ON_SATISFIED_LET_RUN;
     const struct weft_flow_spec spec = {.nodes = wide->node, .node_count = NODES};
     wide->answer.node = wide->id;
-    if (weft_engine_flow_submit(race->a, "default", &spec, 1, &wide->answer, &err) ||
+    if (engine_flow_submit(race->a, "default", &spec, 1, &wide->answer, &err) ||
         wide->answer.err.rc)
         bail_out("submit: %s %s", err.text, wide->answer.err.text);
     return wide;
@@ -121,7 +122,7 @@ static void replay_all(struct race *race, const struct wide *wide)
             item[i] = (struct weft_steer){.id = wide->id[at + i]};
         const struct weft_steering steering = {
             .kind = WEFT_STEER_REPLAY, .ns = "default", .item = item, .count = count};
-        is_int(weft_engine_steer(race->b, &steering, answer, &err), WEFT_OK, "replay");
+        is_int(engine_steer(race->b, &steering, answer, &err), WEFT_OK, "replay");
         is_int(answer[0].err.rc, WEFT_OK, "the first");
         is_int(answer[count - 1].err.rc, WEFT_OK, "the last execution is replayed");
     }

@@ -10,6 +10,7 @@
  * two come one after the other, with answers that fit.
  */
 
+#include "direct.h"
 #include "race.h"
 
 #include "base/arena.h"
@@ -46,7 +47,7 @@ struct lease_run {
 static void run_renew(void *context)
 {
     struct lease_run *run = context;
-    run->rc = weft_engine_renew(run->engine, &run->item, 1, &run->answer, &run->err);
+    run->rc = engine_renew(run->engine, &run->item, 1, &run->answer, &run->err);
 }
 
 /* What the pass says of the rows that it saw and did not take. */
@@ -179,7 +180,7 @@ static void release_and_reclaim(struct race *race, const struct weft_claimed *le
     struct weft_err err;
     struct weft_claimed again;
     const struct weft_put_back item = {.id = lease->id, .epoch = lease->epoch};
-    enum weft_rc rc = weft_engine_put_back(race->b, WEFT_PUT_BACK_RELEASE, &item, 1, &answer, &err);
+    enum weft_rc rc = engine_put_back(race->b, WEFT_PUT_BACK_RELEASE, &item, 1, &answer, &err);
     ok(rc == WEFT_OK && answer.err.rc == WEFT_OK, "the second is given back");
     is_int(take_work(race->b, "default", 1, &again), 1, "the second is claimed again");
 }

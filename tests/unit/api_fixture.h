@@ -241,43 +241,45 @@ static inline enum weft_rc fixture_submit(struct api_fixture *f, struct weft_req
                                           struct weft_err *err)
 {
     const struct weft_items *items = &request->items;
-    struct weft_submitted *answer =
-        weft_new_array(request->arena, struct weft_submitted, items->count + 1);
+    struct weft_submit_result *answer =
+        weft_new_array(request->arena, struct weft_submit_result, items->count + 1);
     enum weft_rc rc = WEFT_OK;
     for (size_t i = 0; i < items->count && !rc; i++)
-        if (!items->err[i].rc)
+        if (!items->err[i])
             rc = weft_engine_submit(f->server.engine, request->ns,
-                                    (const struct weft_spec *)items->item + i, 1, &answer[i], err);
+                                    (const struct weft_spec *)items->item + i, 1, request->arena,
+                                    &answer[i], err);
     request->items.answer = answer;
     return rc;
 }
 
 static inline enum weft_rc fixture_lease_call(struct weft_engine *engine, enum weft_group group,
-                                              const void *item, struct weft_lease_answer *ret,
-                                              struct weft_err *err)
+                                              const void *item, struct weft_arena *arena,
+                                              struct weft_lease_result *ret, struct weft_err *err)
 {
     if (group == WEFT_GROUP_RENEW)
-        return weft_engine_renew(engine, item, 1, ret, err);
+        return weft_engine_renew(engine, item, 1, arena, ret, err);
     if (group == WEFT_GROUP_COMPLETE)
-        return weft_engine_complete(engine, item, 1, ret, err);
+        return weft_engine_complete(engine, item, 1, arena, ret, err);
     if (group == WEFT_GROUP_FAIL)
-        return weft_engine_fail(engine, item, 1, ret, err);
+        return weft_engine_fail(engine, item, 1, arena, ret, err);
     return weft_engine_put_back(
         engine, group == WEFT_GROUP_DELAY ? WEFT_PUT_BACK_DELAY : WEFT_PUT_BACK_RELEASE, item, 1,
-        ret, err);
+        arena, ret, err);
 }
 
 static inline enum weft_rc fixture_leases(struct api_fixture *f, struct weft_request *request,
                                           size_t size, struct weft_err *err)
 {
     const struct weft_items *items = &request->items;
-    struct weft_lease_answer *answer =
-        weft_new_array(request->arena, struct weft_lease_answer, items->count + 1);
+    struct weft_lease_result *answer =
+        weft_new_array(request->arena, struct weft_lease_result, items->count + 1);
     enum weft_rc rc = WEFT_OK;
     for (size_t i = 0; i < items->count && !rc; i++)
-        if (!items->err[i].rc)
+        if (!items->err[i])
             rc = fixture_lease_call(f->server.engine, request->route->op->group,
-                                    (const char *)items->item + i * size, &answer[i], err);
+                                    (const char *)items->item + i * size, request->arena,
+                                    &answer[i], err);
     request->items.answer = answer;
     return rc;
 }

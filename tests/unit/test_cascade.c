@@ -5,6 +5,7 @@
  * at once, and after a stop it stays where it is.
  */
 
+#include "direct.h"
 #include "tap.h"
 
 #include "base/arena.h"
@@ -92,7 +93,7 @@ static void submit(struct stage *stage)
         spec[i] = (struct weft_flow_spec){.nodes = node, .node_count = LENGTH};
         stage->flow[i].node = stage->node[i];
     }
-    ok(weft_engine_flow_submit(stage->server.engine, "default", spec, FLOWS, stage->flow, &err) ==
+    ok(engine_flow_submit(stage->server.engine, "default", spec, FLOWS, stage->flow, &err) ==
            WEFT_OK,
        "%d flows of %d nodes", FLOWS, LENGTH);
 }
@@ -111,7 +112,7 @@ static size_t work(struct stage *stage)
     for (size_t i = 0; i < got.count; i++)
         item[i] = (struct weft_complete){.id = got.item[i].id, .epoch = got.item[i].epoch};
     size_t count = got.count;
-    if (count && weft_engine_complete(engine, item, count, answer, &err))
+    if (count && engine_complete(engine, item, count, answer, &err))
         return 0;
     return count;
 }

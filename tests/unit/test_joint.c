@@ -6,6 +6,7 @@
  * test_store_pg_last.c, faults at every step in tests/fault.
  */
 
+#include "direct.h"
 #include "store_fixture.h"
 
 #include "base/arena.h"
@@ -33,10 +34,10 @@ struct world {
 /* The three calls with room for their answers. */
 struct calls {
     struct weft_complete complete[ITEMS_MAX];
-    struct weft_lease_answer completed[ITEMS_MAX];
+    struct weft_lease_result completed[ITEMS_MAX];
     struct weft_claim claim[ITEMS_MAX];
     struct weft_spec spec[ITEMS_MAX];
-    struct weft_submitted submitted[ITEMS_MAX];
+    struct weft_submit_result submitted[ITEMS_MAX];
     struct weft_complete_call completes;
     struct weft_claim_call claims;
     struct weft_submit_call submits;
@@ -60,7 +61,7 @@ static void submit(struct world *w, int count)
     for (int i = 0; i < count; i++) {
         const struct weft_spec spec = {.kind = "k", .payload = "{}", .payload_size = 2};
         struct weft_submitted answer;
-        ok(weft_engine_submit(w->engine, "default", &spec, 1, &answer, &w->f.err) == WEFT_OK &&
+        ok(engine_submit(w->engine, "default", &spec, 1, &answer, &w->f.err) == WEFT_OK &&
                !answer.err.rc,
            "%s: submit", name(w));
     }
@@ -92,11 +93,14 @@ static void calls_init(struct world *w, struct calls *calls, const struct weft_c
         .spec = {{.kind = "k", .payload = "{}", .payload_size = 2}},
     };
     calls->completes = (struct weft_complete_call){
-        .item = calls->complete, .count = 1, .answer = calls->completed};
+        .item = calls->complete, .count = 1, .arena = w->f.arena, .answer = calls->completed};
     calls->claims = (struct weft_claim_call){
         .ns = "default", .item = calls->claim, .count = 1, .arena = weft_arena_new()};
-    calls->submits = (struct weft_submit_call){
-        .ns = "default", .item = calls->spec, .count = 1, .answer = calls->submitted};
+    calls->submits = (struct weft_submit_call){.ns = "default",
+                                               .item = calls->spec,
+                                               .count = 1,
+                                               .arena = w->f.arena,
+                                               .answer = calls->submitted};
     w->commits = 0;
     w->statements = 0;
 }
@@ -110,13 +114,13 @@ static void run_all(struct world *w, struct calls *calls)
 
 static bool is_completed(const struct calls *calls)
 {
-    return !calls->completes.rc && !calls->completed[0].err.rc &&
+    return !calls->completes.rc && !calls->completed[0].rc &&
            calls->completed[0].state == WEFT_STATE_SUCCEEDED;
 }
 
 static bool is_submitted(const struct calls *calls, size_t i)
 {
-    return !calls->submits.rc && !calls->submitted[i].err.rc &&
+    return !calls->submits.rc && !calls->submitted[i].rc &&
            calls->submitted[i].state == WEFT_STATE_READY;
 }
 
@@ -168,7 +172,7 @@ static void test_fenced(struct world *w)
     calls_init(w, &calls, held);
     calls.complete[0].epoch = held->epoch + 7;
     run_all(w, &calls);
-    is_int(calls.completed[0].err.rc, WEFT_FENCED, "%s: fenced", name(w));
+    is_int(calls.completed[0].rc, WEFT_FENCED, "%s: fenced", name(w));
     ok(calls.claims.result.count == 1 && is_submitted(&calls, 0), "%s: the others", name(w));
     weft_arena_free(calls.claims.arena);
 }
@@ -194,7 +198,7 @@ static void test_bad_neighbour(struct world *w)
     ok(is_completed(&calls), "%s: completed beside a bad one", name(w));
     ok(!calls.claims.rc && calls.claims.result.count == 1, "%s: claimed", name(w));
     ok(is_submitted(&calls, 0), "%s: the good one is submitted", name(w));
-    is_int(calls.submitted[1].err.rc, WEFT_INVALID_VALUE, "%s: the bad one is not", name(w));
+    is_int(calls.submitted[1].rc, WEFT_INVALID_VALUE, "%s: the bad one is not", name(w));
     ok(fixture_script(&w->f, aside,
                       pg ? "ALTER TABLE weft.execution DROP CONSTRAINT odd" : "DROP TRIGGER odd") ==
            WEFT_OK,
@@ -214,7 +218,7 @@ static void test_not_joining(struct world *w)
     calls.complete[1] = calls.complete[0]; /* twice: in two transactions */
     calls.completes.count = 2;
     run_all(w, &calls);
-    ok(is_completed(&calls) && !calls.completed[1].err.rc, "%s: both times", name(w));
+    ok(is_completed(&calls) && !calls.completed[1].rc, "%s: both times", name(w));
     ok(!calls.claims.rc && calls.claims.result.count == 1, "%s: claimed", name(w));
     ok(is_submitted(&calls, 0) && !calls.submitted[0].duplicate, "%s: with a key", name(w));
     ok(w->commits > 1, "%s: not in one", name(w));
@@ -261,7 +265,7 @@ static void test_alone(struct world *w)
     weft_engine_together(w->engine,
                          &(struct weft_together){.claim = &calls.claims, .submit = &calls.submits});
     ok(!calls.claims.rc && calls.claims.result.count == 0, "%s: nothing elsewhere", name(w));
-    ok(calls.submitted[0].err.rc != WEFT_OK, "%s: nothing to submit", name(w));
+    ok(calls.submitted[0].rc != WEFT_OK, "%s: nothing to submit", name(w));
     weft_arena_free(calls.claims.arena);
 }
 

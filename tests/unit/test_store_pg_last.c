@@ -5,6 +5,7 @@
  * connection is lost at each place on the way.
  */
 
+#include "direct.h"
 #include "relay_fixture.h"
 #include "store_fixture.h"
 
@@ -358,7 +359,7 @@ static enum weft_rc submit(struct world *w, struct weft_engine *engine,
                            struct weft_submitted *ret_answer)
 {
     const struct weft_spec spec = {.kind = "cut", .payload = "{}", .payload_size = 2};
-    enum weft_rc rc = weft_engine_submit(engine, "default", &spec, 1, ret_answer, &w->f.err);
+    enum weft_rc rc = engine_submit(engine, "default", &spec, 1, ret_answer, &w->f.err);
     return rc ? rc : ret_answer->err.rc;
 }
 
@@ -393,7 +394,7 @@ static void test_engine_settles(struct world *w, struct weft_engine *engine)
     ok(claimed.count == 1 && claimed.item[0].epoch == 1, "claim: once");
     const struct weft_complete done = {.id = claimed.item[0].id, .epoch = claimed.item[0].epoch};
     relay_set(&w->relay, RELAY_CUT_COMMIT);
-    is_int(weft_engine_complete(engine, &done, 1, &answer, &w->f.err), WEFT_OK, "complete: %s",
+    is_int(engine_complete(engine, &done, 1, &answer, &w->f.err), WEFT_OK, "complete: %s",
            w->f.err.text);
     ok(!answer.err.rc && answer.state == WEFT_STATE_SUCCEEDED, "complete: it was the holder");
     is_int(w->relay.mode, RELAY_PASS, "each was cut");
@@ -429,12 +430,12 @@ static void test_engine_repeats(struct world *w, struct weft_engine *engine)
     ok(claim(w, engine, &claimed) == WEFT_OK && claimed.count == 1, "claim: %s", w->f.err.text);
     const struct weft_renew renew = {.id = claimed.item[0].id, .epoch = claimed.item[0].epoch};
     relay_set(&w->relay, RELAY_CUT_ALL);
-    is_int(weft_engine_renew(engine, &renew, 1, &answer, &w->f.err), WEFT_OK, "renew: %s",
+    is_int(engine_renew(engine, &renew, 1, &answer, &w->f.err), WEFT_OK, "renew: %s",
            w->f.err.text);
     ok(!answer.err.rc && answer.state == WEFT_STATE_RUNNING, "renew: the lease is held");
     const struct weft_complete done = {.id = claimed.item[0].id, .epoch = claimed.item[0].epoch};
     relay_set(&w->relay, RELAY_CUT_ALL);
-    is_int(weft_engine_complete(engine, &done, 1, &answer, &w->f.err), WEFT_OK, "complete: %s",
+    is_int(engine_complete(engine, &done, 1, &answer, &w->f.err), WEFT_OK, "complete: %s",
            w->f.err.text);
     ok(!answer.err.rc && answer.state == WEFT_STATE_SUCCEEDED, "complete: by the holder");
     is_int(w->relay.mode, RELAY_PASS, "each was cut");
@@ -445,28 +446,30 @@ static void test_engine_joint(struct world *w, struct weft_engine *engine)
 {
     static const enum relay_mode mode[] = {RELAY_CUT_COMMIT, RELAY_CUT_PINS, RELAY_CUT_ALL};
     for (size_t i = 0; i < WEFT_LEN(mode); i++) {
-        struct weft_submitted submitted, more;
+        struct weft_submitted submitted;
+        struct weft_submit_result more;
         struct weft_claim_result held = {0};
-        struct weft_lease_answer answer;
+        struct weft_lease_result answer;
         is_int(submit(w, engine, &submitted), WEFT_OK, "submit: %s", w->f.err.text);
         is_int(submit(w, engine, &submitted), WEFT_OK, "submit: %s", w->f.err.text);
         ok(claim(w, engine, &held) == WEFT_OK && held.count == 1, "claim: %s", w->f.err.text);
         const struct weft_complete done = {.id = held.item[0].id, .epoch = held.item[0].epoch};
         const struct weft_claim one = {.worker = "w", .max = 1};
         const struct weft_spec spec = {.kind = "cut", .payload = "{}", .payload_size = 2};
-        struct weft_complete_call complete = {.item = &done, .count = 1, .answer = &answer};
+        struct weft_complete_call complete = {
+            .item = &done, .count = 1, .arena = w->f.arena, .answer = &answer};
         struct weft_claim_call claims = {
             .ns = "default", .item = &one, .count = 1, .arena = weft_arena_new()};
         struct weft_submit_call submits = {
-            .ns = "default", .item = &spec, .count = 1, .answer = &more};
+            .ns = "default", .item = &spec, .count = 1, .arena = w->f.arena, .answer = &more};
         relay_set(&w->relay, mode[i]);
         weft_engine_together(
             engine,
             &(struct weft_together){.complete = &complete, .claim = &claims, .submit = &submits});
         is_int(w->relay.mode, RELAY_PASS, "joint: it was cut");
-        ok(!complete.rc && !answer.err.rc && answer.state == WEFT_STATE_SUCCEEDED,
+        ok(!complete.rc && !answer.rc && answer.state == WEFT_STATE_SUCCEEDED,
            "joint: completed by the holder: %s", complete.err.text);
-        ok(!submits.rc && !more.err.rc, "joint: submitted: %s", submits.err.text);
+        ok(!submits.rc && !more.rc, "joint: submitted: %s", submits.err.text);
         check_count(w, 6 + 3 * ((int)i + 1), "joint: once");
         if (mode[i] == RELAY_CUT_COMMIT)
             ok(!claims.rc && claims.result.count == 1, "joint: claimed: %s", claims.err.text);

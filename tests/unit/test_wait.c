@@ -139,12 +139,14 @@ enum weft_rc weft_engine_claim_rest(struct weft_engine *engine, struct weft_clai
 
 enum weft_rc weft_engine_put_back(struct weft_engine *engine, enum weft_put_back_kind kind,
                                   const struct weft_put_back *item, size_t count,
-                                  struct weft_lease_answer *ret_answer, struct weft_err *err)
+                                  struct weft_arena *arena, struct weft_lease_result *ret_answer,
+                                  struct weft_err *err)
 {
     (void)engine;
     (void)kind;
     (void)item;
     (void)count;
+    (void)arena;
     (void)ret_answer;
     (void)err;
     abort(); /* no client hangs up here */

@@ -4,6 +4,8 @@
 
 #include "unit/wire_fixture.h"
 
+#include "core/result.h"
+
 #define ID "\"018f0000-0000-7000-8000-000000000001\""
 
 struct trip {
@@ -278,7 +280,7 @@ static void test_members(void)
     struct weft_json_writer out;
     weft_buf_init(&buf, 1000);
     weft_json_writer_init(&out, &buf);
-    const struct weft_lease_answer answer = {.lease_expires_us = 1000};
+    const struct weft_lease_result answer = {.lease_expires_us = 1000};
     const struct weft_id id = {.byte = {0x01, 0x8f}};
     weft_json_begin_object(&out);
     weft_json_key(&out, "id");

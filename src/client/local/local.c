@@ -180,11 +180,11 @@ static bool has_changed(const struct weft_op_call *call)
 static void wake_for_submitted(struct weft *weft, const struct weft_op_call *call)
 {
     const struct weft_spec *spec = call->in;
-    const struct weft_submitted *answer = call->out;
+    const struct weft_submit_result *answer = call->out;
     bool ready = false;
     weft_usec due_us = WEFT_NEVER, now_us = weft_clock_now(weft_engine_clock(weft->engine));
     for (size_t i = 0; i < call->count; i++) {
-        if (answer[i].err.rc)
+        if (answer[i].rc)
             continue;
         ready |= answer[i].state == WEFT_STATE_READY;
         if (answer[i].state != WEFT_STATE_DELAYED)

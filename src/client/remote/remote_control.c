@@ -62,17 +62,21 @@ static void write_ids(const struct weft_steer *item, size_t count, enum weft_op 
 }
 
 /* The state in an answer, and whether it was changed, where the answer says so. */
-static bool read_steered(const struct weft_json *value, struct weft_arena *arena,
-                         struct weft_steered *ret_answer)
+static bool read_steered(const struct weft_json *value, struct weft_arena *kept,
+                         struct weft_arena *arena, struct weft_steer_result *ret_answer)
 {
+    struct weft_err story;
     struct weft_json error, changed;
-    *ret_answer = (struct weft_steered){0};
+    *ret_answer = (struct weft_steer_result){0};
     if (value->kind != WEFT_JSON_OBJECT)
         return false;
     if (weft_wire_member(value, "error", &error) && error.kind == WEFT_JSON_OBJECT &&
-        weft_remote_error(&error, arena, &ret_answer->err, NULL, NULL) == WEFT_OK)
+        weft_remote_error(&error, arena, &story, NULL, NULL) == WEFT_OK) {
+        const struct weft_err *failed = weft_err_dup(kept, &story);
+        *ret_answer = (struct weft_steer_result){WEFT_FAILED(failed)};
         return true;
-    struct weft_lease_answer ended;
+    }
+    struct weft_lease_result ended;
     if (weft_wire_read_answer(&weft_wire_finished, value, arena, &ended, NULL))
         return false;
     ret_answer->state = ended.state;
@@ -86,7 +90,7 @@ static enum weft_rc steer_part(const struct weft_via *via, const struct weft_op_
                                enum weft_op op, struct weft_err *err)
 {
     const struct weft_steer *item = part->in;
-    struct weft_steered *answer = part->out;
+    struct weft_steer_result *answer = part->out;
     struct weft_arena *arena = weft_arena_new();
     struct weft_buf body;
     weft_buf_init(&body, SIZE_MAX);
@@ -98,7 +102,7 @@ static enum weft_rc steer_part(const struct weft_via *via, const struct weft_op_
     if (!rc && !weft_remote_items(&object, part->count, &iter))
         rc = weft_remote_garbled(&request, err);
     for (size_t i = 0; i < part->count && !rc; i++)
-        if (!weft_json_next(&iter) || !read_steered(&iter.value, arena, &answer[i]))
+        if (!weft_json_next(&iter) || !read_steered(&iter.value, part->arena, arena, &answer[i]))
             rc = weft_remote_garbled(&request, err);
     weft_buf_done(&body);
     weft_arena_free(arena);
@@ -118,11 +122,11 @@ static enum weft_rc steer_one(const struct weft_via *via, const struct weft_op_c
                               struct weft_err *err)
 {
     const struct weft_steer *item = part->in;
-    struct weft_steered *answer = part->out;
+    struct weft_steer_result *answer = part->out;
     if (item->deadline_us < 0 || item->deadline_us > WEFT_MOMENT_MAX_US) {
-        *answer = (struct weft_steered){0};
-        (void)weft_fail_field(&answer->err, WEFT_INVALID_VALUE, "deadline_at",
-                              "deadline_at is no moment");
+        const struct weft_err *story = weft_err_new(part->arena, WEFT_INVALID_VALUE, "deadline_at",
+                                                    "deadline_at is no moment");
+        *answer = (struct weft_steer_result){WEFT_FAILED(story)};
         return WEFT_OK;
     }
     struct weft_arena *arena = weft_arena_new();
@@ -132,10 +136,11 @@ static enum weft_rc steer_one(const struct weft_via *via, const struct weft_op_c
         .op = part->op, .place = weft_remote_id(arena, &item->id), .ns = item->ns, .body = &body};
     struct weft_json object;
     enum weft_rc rc = weft_remote_ask(via, &request, arena, &object, err);
-    if (!rc && !read_steered(&object, arena, answer))
+    if (!rc && !read_steered(&object, part->arena, arena, answer))
         rc = weft_remote_garbled(&request, err);
     if (rc && is_about_item(rc)) {
-        *answer = (struct weft_steered){.err = *err};
+        const struct weft_err *story = weft_err_dup(part->arena, err);
+        *answer = (struct weft_steer_result){WEFT_FAILED(story)};
         rc = WEFT_OK;
     }
     weft_buf_done(&body);
@@ -149,23 +154,26 @@ enum weft_rc weft_remote_steer(const struct weft_via *via, const struct weft_op_
     bool many = call->op == WEFT_OP_CANCEL || call->op == WEFT_OP_REPLAY;
     enum weft_op op_many = call->op == WEFT_OP_CANCEL ? WEFT_OP_CANCEL_MANY : WEFT_OP_REPLAY_MANY;
     const struct weft_steer *item = call->in;
-    struct weft_steered *answer = call->out;
+    struct weft_steer_result *answer = call->out;
     size_t count;
     for (size_t at = 0; at < call->count; at += count) {
         count = many ? part_of(&item[at], call->count - at) : 1;
-        const struct weft_op_call part = {
-            .op = call->op, .in = &item[at], .count = count, .out = &answer[at]};
+        const struct weft_op_call part = {.op = call->op,
+                                          .in = &item[at],
+                                          .count = count,
+                                          .out = &answer[at],
+                                          .arena = call->arena};
         enum weft_rc rc = many ? steer_part(via, &part, op_many, err) : steer_one(via, &part, err);
         if (rc && at == 0)
             return rc;
         if (!rc)
             continue;
         /* Earlier items are done: the failure goes into the answers. */
-        for (size_t i = at; i < call->count; i++) {
-            answer[i] = (struct weft_steered){.err = *err};
-            if (i >= at + count)
-                answer[i].err.hint = NULL; /* it was not sent */
-        }
+        const struct weft_err *story = weft_err_dup(call->arena, err);
+        struct weft_err *not_sent = weft_err_dup(call->arena, err);
+        not_sent->hint = NULL;
+        for (size_t i = at; i < call->count; i++)
+            answer[i] = (struct weft_steer_result){WEFT_FAILED(i < at + count ? story : not_sent)};
         break;
     }
     return WEFT_OK;

@@ -53,7 +53,7 @@ static bool read_ids(const struct weft_wire_flow_submitted *sent, const struct w
 /* Sends a message with these nodes and reads the answer about them. */
 static enum weft_rc post(const struct weft_via *via, struct weft_remote_request request,
                          const void *item, const struct weft_node *node, size_t count,
-                         struct weft_flow_submitted *ret_answer, struct weft_err *err)
+                         struct weft_flow_result *ret_answer, struct weft_err *err)
 {
     struct weft_arena *arena = weft_arena_new();
     struct weft_buf body;
@@ -77,11 +77,11 @@ static enum weft_rc post(const struct weft_via *via, struct weft_remote_request 
         rc = weft_remote_garbled(&request, err);
         goto out;
     }
-    *ret_answer = (struct weft_flow_submitted){.id = sent.id,
-                                               .state = sent.state,
-                                               .revision = sent.revision,
-                                               .duplicate = sent.duplicate,
-                                               .node = ret_answer->node};
+    *ret_answer = (struct weft_flow_result){.id = sent.id,
+                                            .state = sent.state,
+                                            .revision = sent.revision,
+                                            .duplicate = sent.duplicate,
+                                            .node = ret_answer->node};
 out:
     weft_buf_done(&body);
     weft_arena_free(arena);
@@ -99,7 +99,7 @@ enum weft_rc weft_remote_flow_submit(const struct weft_via *via, const struct we
                                      struct weft_err *err)
 {
     const struct weft_flow_spec *spec = call->in;
-    struct weft_flow_submitted *answer = call->out;
+    struct weft_flow_result *answer = call->out;
     for (size_t i = 0; i < call->count; i++) {
         const struct weft_remote_request request = {
             .op = call->op, .ns = spec[i].ns, .keyless = !spec[i].key};
@@ -109,9 +109,12 @@ enum weft_rc weft_remote_flow_submit(const struct weft_via *via, const struct we
             post(via, request, &spec[i], spec[i].nodes, spec[i].node_count, &answer[i], &story);
         if (rc && i == 0 && !is_about_item(rc))
             return weft_copy_err(rc, &story, err);
-        if (rc) /* earlier flows are done */
-            answer[i] = (struct weft_flow_submitted){
-                .err = story, .node = node, .blamed = answer[i].blamed};
+        if (!rc)
+            continue;
+        /* Earlier flows are done. */
+        const struct weft_err *kept = weft_err_dup(call->arena, &story);
+        answer[i] =
+            (struct weft_flow_result){WEFT_FAILED(kept), .node = node, .blamed = answer[i].blamed};
     }
     return WEFT_OK;
 }
@@ -120,7 +123,7 @@ enum weft_rc weft_remote_flow_grow(const struct weft_via *via, const struct weft
                                    struct weft_err *err)
 {
     const struct weft_flow_growth *growth = call->in;
-    struct weft_flow_submitted *answer = call->out;
+    struct weft_flow_result *answer = call->out;
     const struct weft_remote_request request = {
         .op = call->op, .place = weft_remote_id(call->arena, &growth->flow), .ns = growth->ns};
     enum weft_rc rc = post(via, request, growth, growth->nodes, growth->node_count, answer, err);

@@ -27,7 +27,7 @@ static const void *item_at(const struct weft_op_call *call, size_t i)
     return (const char *)call->in + i * weft_wire_size(weft_ops[call->op].takes);
 }
 
-/* The answer to an item; every one of them begins with a struct weft_err. */
+/* The answer to an item. */
 static void *answer_at(const struct weft_op_call *call, size_t i)
 {
     return (char *)call->out + i * weft_wire_size(weft_ops[call->op].gives);
@@ -110,6 +110,18 @@ static size_t write_part(const struct weft_op_call *call, size_t at,
     return i - at;
 }
 
+/* Answers an item, whose execution was submitted or leased, with a failure. */
+static void answer_error(const struct weft_op_call *call, size_t i, const struct weft_err *story,
+                         enum weft_fence fence)
+{
+    if (call->op == WEFT_OP_SUBMIT)
+        ((struct weft_submit_result *)call->out)[i] =
+            (struct weft_submit_result){WEFT_FAILED(story)};
+    else
+        ((struct weft_lease_result *)call->out)[i] =
+            (struct weft_lease_result){WEFT_FAILED(story), .fence = fence};
+}
+
 /* One answer of a bulk request. False: no server of weft writes that. */
 static bool read_item(const struct weft_op_call *call, size_t i, const struct weft_json *value,
                       struct weft_arena *arena)
@@ -117,21 +129,19 @@ static bool read_item(const struct weft_op_call *call, size_t i, const struct we
     const struct weft_wire_type *gives = weft_ops[call->op].gives;
     struct weft_json error;
     void *answer = answer_at(call, i);
-    struct weft_lease_answer *lease = call->op == WEFT_OP_SUBMIT ? NULL : answer;
     if (value->kind != WEFT_JSON_OBJECT)
         return false;
     if (!weft_wire_member(value, "error", &error) || error.kind == WEFT_JSON_NULL) {
         bool read = weft_wire_read_answer(gives, value, arena, answer, NULL) == WEFT_OK;
         if (call->op == WEFT_OP_RENEW)
-            lease->state = WEFT_STATE_RUNNING; /* the answer does not say it */
+            ((struct weft_lease_result *)answer)->state = WEFT_STATE_RUNNING; /* it is not said */
         return read;
     }
     enum weft_fence fence = WEFT_FENCE_NONE;
-    memset(answer, 0, weft_wire_size(gives));
-    if (weft_remote_error(&error, arena, answer, &fence, NULL))
+    struct weft_err story;
+    if (weft_remote_error(&error, arena, &story, &fence, NULL))
         return false;
-    if (lease)
-        lease->fence = fence;
+    answer_error(call, i, weft_err_dup(call->arena, &story), fence);
     return true;
 }
 
@@ -158,12 +168,6 @@ static enum weft_rc send_part(const struct weft_via *via, const struct weft_op_c
     return rc;
 }
 
-static void answer_error(const struct weft_op_call *call, size_t i, const struct weft_err *err)
-{
-    memset(answer_at(call, i), 0, weft_wire_size(weft_ops[call->op].gives));
-    memcpy(answer_at(call, i), err, sizeof(*err));
-}
-
 enum weft_rc weft_remote_bulk(const struct weft_via *via, const struct weft_op_call *call,
                               struct weft_err *err)
 {
@@ -173,21 +177,21 @@ enum weft_rc weft_remote_bulk(const struct weft_via *via, const struct weft_op_c
         struct weft_err refused;
         if (check_item(call, at, &refused)) {
             part = 1;
-            answer_error(call, at, &refused);
+            answer_error(call, at, weft_err_dup(call->arena, &refused), WEFT_FENCE_NONE);
             continue;
         }
         enum weft_rc rc = send_part(via, call, at, &part, err);
         if (rc && !any)
             return rc;
         any = true;
-        for (size_t i = at; i < call->count && rc; i++) {
-            struct weft_err mine = *err;
-            if (i >= at + part)
-                mine.hint = NULL; /* it was not sent */
-            answer_error(call, i, &mine);
-        }
-        if (rc)
-            break;
+        if (!rc)
+            continue;
+        const struct weft_err *story = weft_err_dup(call->arena, err);
+        struct weft_err *not_sent = weft_err_dup(call->arena, err);
+        not_sent->hint = NULL;
+        for (size_t i = at; i < call->count; i++)
+            answer_error(call, i, i < at + part ? story : not_sent, WEFT_FENCE_NONE);
+        break;
     }
     return WEFT_OK;
 }

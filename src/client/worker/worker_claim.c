@@ -350,7 +350,7 @@ struct beat {
     struct weft_job **job;
     struct weft_renew *item;
     uint32_t *progress; /* the report that each item carries */
-    struct weft_lease_answer *answer;
+    struct weft_lease_result *answer;
     size_t count;
 };
 
@@ -386,7 +386,7 @@ static weft_usec list_leases(struct weft_worker *worker, bool reports, struct we
     *beat = (struct beat){.job = weft_new_array(arena, struct weft_job *, held + 1),
                           .item = weft_new_array(arena, struct weft_renew, held + 1),
                           .progress = weft_new_array(arena, uint32_t, held + 1),
-                          .answer = weft_new_array(arena, struct weft_lease_answer, held + 1)};
+                          .answer = weft_new_array(arena, struct weft_lease_result, held + 1)};
     pthread_mutex_lock(&worker->lock);
     for (struct weft_grant *grant = worker->grant; grant; grant = grant->next)
         for (size_t i = 0; i < grant->count; i++) {
@@ -405,16 +405,16 @@ static const struct weft_err *read_answers(struct weft_worker *worker, const str
     const struct weft_err *again = NULL;
     pthread_mutex_lock(&worker->lock);
     for (size_t i = 0; i < beat->count; i++) {
-        const struct weft_lease_answer *answer = &beat->answer[i];
+        const struct weft_lease_result *answer = &beat->answer[i];
         struct weft_job *job = beat->job[i];
-        if (answer->err.rc == WEFT_OK)
+        if (answer->rc == WEFT_OK)
             job->progress_sent = beat->progress[i];
-        else if (answer->err.rc == WEFT_FENCED)
+        else if (answer->rc == WEFT_FENCED)
             job->fence = answer->fence;
-        else if (answer->err.rc == WEFT_NOT_FOUND)
+        else if (answer->rc == WEFT_NOT_FOUND)
             job->fence = WEFT_FENCE_UNKNOWN; /* it was erased */
         else
-            again = &answer->err;
+            again = answer->err;
     }
     pthread_mutex_unlock(&worker->lock);
     weft_watch_sift(worker);
@@ -422,13 +422,17 @@ static const struct weft_err *read_answers(struct weft_worker *worker, const str
 }
 
 /* Renews the listed leases and takes the answers in. */
-static void send_beat(struct weft_worker *worker, const struct beat *beat, struct weft_next *next)
+static void send_beat(struct weft_worker *worker, const struct beat *beat, struct weft_next *next,
+                      struct weft_arena *arena)
 {
     struct weft_err err = {0};
     if (beat->count == 0)
         return;
-    const struct weft_op_call call = {
-        .op = WEFT_OP_RENEW, .in = beat->item, .count = beat->count, .out = beat->answer};
+    const struct weft_op_call call = {.op = WEFT_OP_RENEW,
+                                      .in = beat->item,
+                                      .count = beat->count,
+                                      .out = beat->answer,
+                                      .arena = arena};
     enum weft_rc rc = worker->weft->backend->call(&worker->via, &call, &err);
     if (!weft_keeper_note_result(worker, next, rc, &err))
         return;
@@ -445,7 +449,7 @@ void weft_hold_renew(struct weft_worker *worker)
     weft_usec shortest_us = list_leases(worker, false, arena, &beat);
     worker->beat.at_us =
         shortest_us == WEFT_NEVER ? WEFT_NEVER : began_us + shortest_us / BEATS_PER_LEASE;
-    send_beat(worker, &beat, &worker->beat);
+    send_beat(worker, &beat, &worker->beat, arena);
     weft_arena_free(arena);
 }
 
@@ -457,7 +461,7 @@ void weft_hold_report(struct weft_worker *worker)
     (void)list_leases(worker, true, arena, &beat);
     if (beat.count == 0)
         worker->report.failures = 0; /* their executions are over */
-    send_beat(worker, &beat, &worker->report);
+    send_beat(worker, &beat, &worker->report, arena);
     worker->to_report = worker->report.failures > 0;
     weft_arena_free(arena);
 }

@@ -15,7 +15,7 @@
 /* The jobs of one call and their answers. */
 struct words {
     struct weft_job **job;
-    struct weft_lease_answer *answer;
+    struct weft_lease_result *answer;
     size_t count;
 };
 
@@ -95,9 +95,9 @@ static uint64_t *number_of(struct weft_worker *worker, enum weft_word word)
 
 /* Takes one answer in. *ret_ready: the execution can be claimed again. False: send it again. */
 static bool settle(struct weft_worker *worker, struct weft_job *job,
-                   const struct weft_lease_answer *answer, bool *ret_ready)
+                   const struct weft_lease_result *answer, bool *ret_ready)
 {
-    enum weft_rc rc = answer->err.rc;
+    enum weft_rc rc = answer->rc;
     if (rc && weft_rc_retryable(rc)) {
         weft_job_list_add(&worker->unsent, job);
         return false;
@@ -124,19 +124,20 @@ static bool send_word(struct weft_worker *worker, struct words *words, struct we
     const struct weft_op_call call = {.op = says[word].op,
                                       .in = says[word].make(words, arena),
                                       .count = words->count,
-                                      .out = words->answer};
+                                      .out = words->answer,
+                                      .arena = arena};
     enum weft_rc rc = worker->weft->backend->call(&worker->via, &call, &err);
     if (!weft_keeper_note_result(worker, &worker->send, rc, &err)) {
         for (size_t i = 0; i < words->count; i++)
             weft_job_list_add(&worker->unsent, words->job[i]);
         return false;
     }
-    const struct weft_lease_answer *again = NULL;
+    const struct weft_lease_result *again = NULL;
     for (size_t i = 0; i < words->count; i++)
         if (!settle(worker, words->job[i], &words->answer[i], ret_ready))
             again = &words->answer[i];
     if (again)
-        (void)weft_keeper_note_result(worker, &worker->send, again->err.rc, &again->err);
+        (void)weft_keeper_note_result(worker, &worker->send, again->rc, again->err);
     return !again;
 }
 
@@ -153,7 +154,7 @@ static void sort_words(struct weft_worker *worker, const struct weft_job_list *a
     for (size_t w = 0; w < WEFT_WORD_COUNT; w++)
         words[w] = (struct words){
             .job = weft_new_array(arena, struct weft_job *, count[w]),
-            .answer = weft_new_array(arena, struct weft_lease_answer, count[w]),
+            .answer = weft_new_array(arena, struct weft_lease_result, count[w]),
         };
     for (struct weft_job *job = all->first, *next; job; job = next) {
         next = job->next;
@@ -200,8 +201,8 @@ void weft_send_abandon(struct weft_worker *worker)
     struct weft_arena *arena = weft_arena_new();
     struct weft_put_back *item =
         weft_new_array(arena, struct weft_put_back, WEFT_WORKER_THREADS_MAX);
-    struct weft_lease_answer *answer =
-        weft_new_array(arena, struct weft_lease_answer, WEFT_WORKER_THREADS_MAX);
+    struct weft_lease_result *answer =
+        weft_new_array(arena, struct weft_lease_result, WEFT_WORKER_THREADS_MAX);
     size_t count = 0;
     pthread_mutex_lock(&worker->lock);
     for (struct weft_grant *grant = worker->grant; grant; grant = grant->next)
@@ -220,7 +221,7 @@ void weft_send_abandon(struct weft_worker *worker)
     struct weft_err err = {0};
     if (count > 0) {
         const struct weft_op_call call = {
-            .op = WEFT_OP_RELEASE, .in = item, .count = count, .out = answer};
+            .op = WEFT_OP_RELEASE, .in = item, .count = count, .out = answer, .arena = arena};
         enum weft_rc rc = worker->weft->backend->call(&worker->via, &call, &err);
         /* When the store does not hear it, the leases run out by themselves. */
         if (weft_keeper_note_result(worker, &worker->send, rc, &err)) {

@@ -178,7 +178,7 @@ static enum weft_rc prepare(struct weft_engine *engine, struct growth *growth, s
 }
 
 enum weft_rc weft_engine_flow_grow(struct weft_engine *engine, const struct weft_flow_growth *args,
-                                   struct weft_flow_submitted *ret_answer, struct weft_err *err)
+                                   struct weft_flow_result *ret_answer, struct weft_err *err)
 {
     struct weft_draft draft = {.ns = args->ns, .flow = args->flow};
     struct growth growth = {.args = args, .draft = &draft, .arena = weft_arena_new()};
@@ -193,7 +193,7 @@ enum weft_rc weft_engine_flow_grow(struct weft_engine *engine, const struct weft
     } while (!rc && growth.unsettled);
     if (!rc) {
         struct weft_id *node = ret_answer->node;
-        *ret_answer = (struct weft_flow_submitted){
+        *ret_answer = (struct weft_flow_result){
             .id = args->flow, .state = WEFT_FLOW_OPEN, .revision = growth.revision, .node = node};
         for (size_t i = 0; i < draft.count && node; i++)
             node[i] = draft.member[i].id;

@@ -5,6 +5,7 @@
 /* Adding nodes to a flow. */
 
 #include "base/base.h"
+#include "core/result.h"
 #include "weft/weft.h"
 
 struct weft_engine;
@@ -13,7 +14,7 @@ struct weft_engine;
  * for the nodes. */
 WEFT_MUST_CHECK enum weft_rc weft_engine_flow_grow(struct weft_engine *engine,
                                                    const struct weft_flow_growth *growth,
-                                                   struct weft_flow_submitted *ret_answer,
+                                                   struct weft_flow_result *ret_answer,
                                                    struct weft_err *err);
 
 #endif

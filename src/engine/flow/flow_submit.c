@@ -35,7 +35,8 @@ enum {
 /* A flow on its way into the store. */
 struct new_flow {
     const struct weft_flow_spec *spec;
-    struct weft_flow_submitted *answer;
+    struct weft_flow_result *answer;
+    struct weft_arena *arena; /* of the error in the answer */
     struct weft_draft draft;
     uint8_t fingerprint[32];
     bool lost; /* its key was taken */
@@ -85,12 +86,18 @@ static enum weft_rc resolve(struct new_flow *flow, const char *ns, weft_usec now
     return WEFT_OK;
 }
 
+static void refuse(const struct new_flow *flow, const struct weft_err *story)
+{
+    flow->answer->err = story;
+    flow->answer->rc = story->rc;
+}
+
 /* Answers a flow whose key was taken, from what holds the key now. */
 static void answer_taken(struct new_flow *flow, const struct weft_rows *rows)
 {
-    struct weft_flow_submitted *answer = flow->answer;
+    struct weft_flow_result *answer = flow->answer;
     struct weft_id *node = answer->node;
-    *answer = (struct weft_flow_submitted){.node = node};
+    *answer = (struct weft_flow_result){.node = node};
     for (size_t i = 0; i < rows->count; i++) {
         const struct weft_flow_of_key_out *row = &weft_out_flow_of_key(rows)[i];
         int64_t state = row->state;
@@ -98,11 +105,13 @@ static void answer_taken(struct new_flow *flow, const struct weft_rows *rows)
             continue;
         if (row->fingerprint.size != sizeof(flow->fingerprint) ||
             memcmp(row->fingerprint.data, flow->fingerprint, row->fingerprint.size) != 0) {
-            weft_fail_field(&answer->err, WEFT_CONFLICT, "key",
-                            "this key belongs to a flow with other nodes");
-            answer->err.hint = weft_hint_other_key;
+            struct weft_err *story = weft_err_new(flow->arena, WEFT_CONFLICT, "key",
+                                                  "this key belongs to a flow with other nodes");
+            story->hint = weft_hint_other_key;
+            refuse(flow, story);
         } else if (state == STATE_STAGED) {
-            weft_fail_field(&answer->err, WEFT_BUSY, "key", "this flow is just being written");
+            refuse(flow,
+                   weft_err_new(flow->arena, WEFT_BUSY, "key", "this flow is just being written"));
         } else {
             answer->id = row->id;
             answer->state = (enum weft_flow_state)state;
@@ -111,7 +120,8 @@ static void answer_taken(struct new_flow *flow, const struct weft_rows *rows)
         }
         return;
     }
-    weft_fail_field(&answer->err, WEFT_BUSY, "key", "the holder of this key just went away");
+    refuse(flow,
+           weft_err_new(flow->arena, WEFT_BUSY, "key", "the holder of this key just went away"));
 }
 
 /* ---- One transaction ------------------------------------------------------------------------- */
@@ -200,9 +210,9 @@ static enum weft_rc write_small(struct weft_tx *tx, void *context, struct weft_e
 
 static void answer_accepted(struct new_flow *flow)
 {
-    struct weft_flow_submitted *answer = flow->answer;
+    struct weft_flow_result *answer = flow->answer;
     struct weft_id *node = answer->node;
-    *answer = (struct weft_flow_submitted){
+    *answer = (struct weft_flow_result){
         .id = flow->draft.flow, .state = WEFT_FLOW_OPEN, .revision = 1, .node = node};
     for (size_t i = 0; i < flow->spec->node_count && node; i++)
         node[i] = flow->draft.member[i].id;
@@ -346,7 +356,7 @@ static enum weft_rc run_staged(struct weft_engine *engine, struct flow_batch *ba
 static enum weft_rc read_members(struct weft_engine *engine, const struct new_flow *flow,
                                  struct weft_err *err)
 {
-    struct weft_flow_submitted *answer = flow->answer;
+    struct weft_flow_result *answer = flow->answer;
     struct weft_arena *arena = weft_arena_new();
     struct weft_map place = {0}; /* of a name, in the answer */
     struct weft_id after = {0};
@@ -401,7 +411,7 @@ static enum weft_rc run_flows(struct weft_engine *engine, struct new_flow **flow
             rc = run_small(engine, &batch, err);
         weft_arena_free(arena);
         for (size_t i = at; i < count && rc; i++) /* what was done before has its answer */
-            flow[i]->answer->err = *err;
+            refuse(flow[i], weft_err_dup(flow[i]->arena, err));
         if (rc && at > 0)
             return WEFT_OK;
     }
@@ -410,28 +420,29 @@ static enum weft_rc run_flows(struct weft_engine *engine, struct new_flow **flow
 
 enum weft_rc weft_engine_flow_submit(struct weft_engine *engine, const char *ns,
                                      const struct weft_flow_spec *spec, size_t count,
-                                     struct weft_flow_submitted *ret_answer, struct weft_err *err)
+                                     struct weft_arena *arena, struct weft_flow_result *ret_answer,
+                                     struct weft_err *err)
 {
-    struct weft_arena *arena = weft_arena_new();
-    struct new_flow *flow = weft_new_array(arena, struct new_flow, count + 1);
-    struct new_flow **valid = weft_new_array(arena, struct new_flow *, count + 1);
+    struct weft_arena *mine = weft_arena_new();
+    struct new_flow *flow = weft_new_array(mine, struct new_flow, count + 1);
+    struct new_flow **valid = weft_new_array(mine, struct new_flow *, count + 1);
     weft_usec now_us = weft_clock_now(engine->clock);
     size_t valid_count = 0;
     enum weft_rc rc = WEFT_OK;
     for (size_t i = 0; i < count && !rc; i++) {
         struct weft_err story = {0};
         struct weft_id *node = ret_answer[i].node;
-        ret_answer[i] = (struct weft_flow_submitted){.node = node};
-        flow[i] = (struct new_flow){.spec = &spec[i], .answer = &ret_answer[i]};
-        if (resolve(&flow[i], ns, now_us, arena, &story)) {
-            ret_answer[i].err = story;
+        ret_answer[i] = (struct weft_flow_result){.node = node};
+        flow[i] = (struct new_flow){.spec = &spec[i], .answer = &ret_answer[i], .arena = arena};
+        if (resolve(&flow[i], ns, now_us, mine, &story)) {
+            refuse(&flow[i], weft_err_dup(arena, &story));
             ret_answer[i].blamed = flow[i].draft.blamed;
             continue;
         }
         flow[i].draft.hidden = is_staged(engine, &flow[i].draft);
         rc = weft_draft_place(engine, &flow[i].draft, &story);
         if (rc == WEFT_LIMIT_EXCEEDED) {
-            ret_answer[i].err = story;
+            refuse(&flow[i], weft_err_dup(arena, &story));
             rc = WEFT_OK;
             continue;
         }
@@ -444,6 +455,6 @@ enum weft_rc weft_engine_flow_submit(struct weft_engine *engine, const char *ns,
     for (size_t i = 0; i < valid_count && !rc; i++)
         if (valid[i]->answer->duplicate && valid[i]->answer->node)
             rc = read_members(engine, valid[i], err);
-    weft_arena_free(arena);
+    weft_arena_free(mine);
     return rc;
 }

@@ -5,6 +5,7 @@
 /* Submitting whole flows. */
 
 #include "base/base.h"
+#include "core/result.h"
 #include "weft/weft.h"
 
 struct weft_engine;
@@ -16,8 +17,8 @@ struct weft_engine;
  */
 WEFT_MUST_CHECK enum weft_rc weft_engine_flow_submit(struct weft_engine *engine, const char *ns,
                                                      const struct weft_flow_spec *spec,
-                                                     size_t count,
-                                                     struct weft_flow_submitted *ret_answer,
+                                                     size_t count, struct weft_arena *arena,
+                                                     struct weft_flow_result *ret_answer,
                                                      struct weft_err *err);
 
 #endif

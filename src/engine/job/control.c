@@ -33,7 +33,7 @@ struct steer_call {
     const struct weft_steer *item;
     struct weft_id_column ids;
     const int32_t *ns; /* of each item; 0: that namespace does not exist */
-    struct weft_steered *answer;
+    struct weft_steer_result *answer;
     struct weft_execution *seen; /* of each item, in the arena; NULL: not wanted */
     struct weft_arena *arena;
     struct weft_chunk chunk;
@@ -47,14 +47,14 @@ struct steer_call {
 
 /* ---- Items that are not living --------------------------------------------------------------- */
 
-static void answer_not_found(struct weft_steered *answer)
+static void answer_not_found(const struct steer_call *call, size_t i)
 {
-    *answer = (struct weft_steered){0};
-    weft_fail_field(&answer->err, WEFT_NOT_FOUND, "id", "there is no such execution");
+    const struct weft_err *story =
+        weft_err_new(call->arena, WEFT_NOT_FOUND, "id", "there is no such execution");
+    call->answer[i] = (struct weft_steer_result){WEFT_FAILED(story)};
 }
 
-static void answer_not_live(struct weft_steered *answer, enum weft_steer_kind kind,
-                            enum weft_state state)
+static void answer_not_live(const struct steer_call *call, size_t i, enum weft_state state)
 {
     static const char *const wants[] = {
         [WEFT_STEER_CANCEL] = "only a living execution can be cancelled",
@@ -63,9 +63,10 @@ static void answer_not_live(struct weft_steered *answer, enum weft_steer_kind ki
         [WEFT_STEER_REVOKE] = "only a running execution has a lease to revoke",
         [WEFT_STEER_SET_DEADLINE] = "only a living execution can get a deadline",
     };
-    *answer = (struct weft_steered){.state = state};
-    weft_fail_field(&answer->err, WEFT_NOT_LIVE, "id", "the execution is %s: %s",
-                    weft_state_name(state), wants[kind]);
+    const struct weft_err *story =
+        weft_err_new(call->arena, WEFT_NOT_LIVE, "id", "the execution is %s: %s",
+                     weft_state_name(state), wants[call->kind]);
+    call->answer[i] = (struct weft_steer_result){WEFT_FAILED(story), .state = state};
 }
 
 /* Loads the queues of rows (column `queue`), inside the transaction, to know their namespaces. */
@@ -106,7 +107,7 @@ static enum weft_rc answer_others(struct weft_tx *tx, struct steer_call *call, c
         if (done[k])
             continue;
         size_t i = call->chunk.item[k];
-        answer_not_found(&call->answer[i]);
+        answer_not_found(call, i);
         if (asked == 0 || weft_id_cmp(&in->row[asked - 1].id, &call->item[i].id) != 0)
             in->row[asked++].id = call->item[i].id;
     }
@@ -124,9 +125,9 @@ static enum weft_rc answer_others(struct weft_tx *tx, struct steer_call *call, c
             if (done[k] || !in_namespace(tx->engine, out->queue, call->ns[i]))
                 continue;
             if (call->kind == WEFT_STEER_CANCEL && out->state == WEFT_STATE_CANCELLED)
-                call->answer[i] = (struct weft_steered){.state = out->state};
+                call->answer[i] = (struct weft_steer_result){.state = out->state};
             else
-                answer_not_live(&call->answer[i], call->kind, out->state);
+                answer_not_live(call, i, out->state);
         }
     }
     return rc;
@@ -146,7 +147,7 @@ static enum weft_rc read_seen(struct weft_tx *tx, const struct steer_call *call,
     for (size_t k = 0; k < call->chunk.count && call->seen; k++) {
         size_t i = call->chunk.item[k];
         call->seen[i] = (struct weft_execution){.state = WEFT_STATE_NONE, .percent = -1};
-        if (!call->answer[i].err.rc &&
+        if (!call->answer[i].rc &&
             (count == 0 || weft_id_cmp(&id[count - 1], &call->item[i].id) != 0))
             id[count++] = call->item[i].id;
     }
@@ -156,7 +157,7 @@ static enum weft_rc read_seen(struct weft_tx *tx, const struct steer_call *call,
     for (size_t row = 0; row < rows.count && !rc; row++) {
         size_t end, k = items_of(call, &weft_out_execution(&rows, row)->id.value, &end);
         for (; k < end; k++)
-            if (!call->answer[call->chunk.item[k]].err.rc)
+            if (!call->answer[call->chunk.item[k]].rc)
                 call->seen[call->chunk.item[k]] =
                     weft_read_execution(tx->engine, &rows, row, call->arena);
     }
@@ -221,7 +222,7 @@ static enum weft_rc steer_body(struct weft_tx *tx, void *context, struct weft_er
         change->reason = call->item[i].reason;
         change->apply = !same_row(&change->before, &change->step.after);
         call->answer[i] =
-            (struct weft_steered){.state = change->step.after.state, .changed = change->apply};
+            (struct weft_steer_result){.state = change->step.after.state, .changed = change->apply};
         done[k] = true;
     }
     rc = weft_change_write(tx, &call->changes, err);
@@ -233,37 +234,32 @@ static enum weft_rc steer_body(struct weft_tx *tx, void *context, struct weft_er
 /* ---- Replay ---------------------------------------------------------------------------------- */
 
 /* Replays are counted in a small number: past its end an execution has had its lives. */
-static bool worn_out(const struct weft_live *before, struct weft_steered *answer)
+static const struct weft_err *worn_out(const struct weft_live *before, struct weft_arena *arena)
 {
     if (before->replays < WEFT_REPLAYS_MAX)
-        return false;
-    *answer = (struct weft_steered){.state = before->state};
-    weft_fail_field(&answer->err, WEFT_NOT_LIVE, "id",
-                    "the execution was replayed %d times: submit it anew", before->replays);
-    return true;
+        return NULL;
+    return weft_err_new(arena, WEFT_NOT_LIVE, "id",
+                        "the execution was replayed %d times: submit it anew", before->replays);
 }
 
 /* A member of a flow that nobody sees stays as it is. */
-static bool left_alone(const struct weft_member *member, enum weft_state state,
-                       struct weft_steered *answer)
+static const struct weft_err *left_alone(const struct weft_member *member, struct weft_arena *arena)
 {
     if (!member || member->seen)
-        return false;
-    *answer = (struct weft_steered){.state = state};
-    weft_fail_field(&answer->err, WEFT_NOT_LIVE, "id", "the flow of the execution was deleted");
-    return true;
+        return NULL;
+    return weft_err_new(arena, WEFT_NOT_LIVE, "id", "the flow of the execution was deleted");
 }
 
 /* The join of a member cannot be satisfied as its upstreams stand. */
-static void refuse_member(const struct weft_member *member, enum weft_state state,
-                          struct weft_steered *answer)
+static const struct weft_err *refuse_member(const struct weft_member *member,
+                                            struct weft_arena *arena)
 {
-    *answer = (struct weft_steered){.state = state};
-    weft_fail_field(&answer->err, WEFT_CONFLICT, "id",
-                    "the join of the execution cannot be satisfied: its upstream '%s' is %s",
-                    member->upstream ? member->upstream : "",
-                    weft_state_name(member->upstream_state));
-    answer->err.hint = "replay that upstream first or in the same call, or set force";
+    struct weft_err *story = weft_err_new(
+        arena, WEFT_CONFLICT, "id",
+        "the join of the execution cannot be satisfied: its upstream '%s' is %s",
+        member->upstream ? member->upstream : "", weft_state_name(member->upstream_state));
+    story->hint = "replay that upstream first or in the same call, or set force";
+    return story;
 }
 
 /* Locks flows, then outcomes; no outcomes where hops are due in one of the flows. */
@@ -308,14 +304,16 @@ static void want_members(struct weft_tx *tx, struct steer_call *call, const stru
 
 /* Whether the execution is not replayed, which is answered then. */
 static bool refused(const struct weft_live *before, const struct weft_member *member,
-                    struct weft_steered *answer)
+                    struct weft_arena *arena, struct weft_steer_result *answer)
 {
-    if (worn_out(before, answer) || left_alone(member, before->state, answer))
-        return true;
-    if (!member || member->replayed)
-        return false;
-    refuse_member(member, before->state, answer);
-    return true;
+    const struct weft_err *story = worn_out(before, arena);
+    if (!story)
+        story = left_alone(member, arena);
+    if (!story && member && !member->replayed)
+        story = refuse_member(member, arena);
+    if (story)
+        *answer = (struct weft_steer_result){WEFT_FAILED(story), .state = before->state};
+    return story != NULL;
 }
 
 static enum weft_rc replay_body(struct weft_tx *tx, void *context, struct weft_err *err)
@@ -348,7 +346,7 @@ static enum weft_rc replay_body(struct weft_tx *tx, void *context, struct weft_e
         event.how = out->ended;
         if (member && member->waits)
             event.kind = WEFT_EVENT_REPLAY_BLOCKED;
-        done[k] = refused(&before, member, &call->answer[i]);
+        done[k] = refused(&before, member, call->arena, &call->answer[i]);
         struct weft_step step;
         if (done[k] || !weft_state_step(&before, &event, &step))
             continue;
@@ -357,7 +355,7 @@ static enum weft_rc replay_body(struct weft_tx *tx, void *context, struct weft_e
             call->failed_us[call->woken.count] = out->finished;
         call->blocked[call->woken.count] = member && member->waits;
         call->woken.id[call->woken.count++] = before.queue;
-        call->answer[i] = (struct weft_steered){.state = step.after.state, .changed = true};
+        call->answer[i] = (struct weft_steer_result){.state = step.after.state, .changed = true};
         done[k] = true;
     }
     back.rows = count;
@@ -442,8 +440,9 @@ static enum weft_rc run_chunk(struct weft_engine *engine, struct steer_call *cal
             weft_news_flow(&news, &call->members.item[i].flow);
     if (!rc)
         weft_news_tell(engine, &news);
+    const struct weft_err *story = rc ? weft_err_dup(call->arena, err) : NULL;
     for (size_t k = 0; k < call->chunk.count && rc; k++)
-        call->answer[call->chunk.item[k]] = (struct weft_steered){.err = *err};
+        call->answer[call->chunk.item[k]] = (struct weft_steer_result){WEFT_FAILED(story)};
     weft_arena_free(tx.arena);
     return rc;
 }
@@ -452,7 +451,7 @@ static enum weft_rc run_chunk(struct weft_engine *engine, struct steer_call *cal
 struct round {
     const struct weft_steering *steering;
     const int32_t *ns;
-    struct weft_steered *answer;
+    struct weft_steer_result *answer;
     bool *skip;
     size_t chunks;
     bool changed;
@@ -488,9 +487,9 @@ static enum weft_rc run_round(struct weft_engine *engine, struct round *round,
     return rc;
 }
 
-static bool is_refused(const struct weft_steered *answer)
+static bool is_refused(const struct weft_steer_result *answer)
 {
-    return answer->err.rc == WEFT_CONFLICT;
+    return answer->rc == WEFT_CONFLICT;
 }
 
 /* Leaves only the refused items for the next round; false: there is none. */
@@ -505,7 +504,7 @@ static bool find_refused(struct round *round)
 }
 
 enum weft_rc weft_engine_steer(struct weft_engine *engine, const struct weft_steering *steering,
-                               struct weft_steered *ret_answer, struct weft_err *err)
+                               struct weft_steer_result *ret_answer, struct weft_err *err)
 {
     struct weft_arena *arena = weft_arena_new();
     size_t count = steering->count;
@@ -516,8 +515,10 @@ enum weft_rc weft_engine_steer(struct weft_engine *engine, const struct weft_ste
     for (size_t i = 0; i < count && !rc; i++) {
         struct weft_err story = {0};
         skip[i] = check_item(steering->kind, &steering->item[i], now_us, &story) != WEFT_OK;
-        if (skip[i])
-            ret_answer[i] = (struct weft_steered){.err = story};
+        if (!skip[i])
+            continue;
+        const struct weft_err *kept = weft_err_dup(steering->arena, &story);
+        ret_answer[i] = (struct weft_steer_result){WEFT_FAILED(kept)};
     }
     struct round all = {.steering = steering, .ns = ns, .answer = ret_answer, .skip = skip};
     if (!rc && count)

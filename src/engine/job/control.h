@@ -5,6 +5,7 @@
 /* Cancel, replay, priority, deadline and revoke, by id. */
 
 #include "base/base.h"
+#include "core/result.h"
 #include "weft/weft.h"
 
 struct weft_arena;
@@ -19,11 +20,11 @@ struct weft_steering {
     /* NULL, or room for each execution as the call left it, read before others can change it: of
      * items whose answer has no err. In the arena; state NONE: its flow was deleted. */
     struct weft_execution *seen;
-    struct weft_arena *arena;
+    struct weft_arena *arena; /* of `seen` and of errors in the answers */
 };
 WEFT_MUST_CHECK enum weft_rc weft_engine_steer(struct weft_engine *engine,
                                                const struct weft_steering *steering,
-                                               struct weft_steered *ret_answer,
+                                               struct weft_steer_result *ret_answer,
                                                struct weft_err *err);
 
 #endif

@@ -105,16 +105,19 @@ static enum weft_rc steer_items(struct weft_engine *engine, struct sweep *sweep,
 {
     struct weft_arena *arena = weft_arena_new();
     struct weft_steer *item = weft_new_array(arena, struct weft_steer, count + 1);
-    struct weft_steered *answer = weft_new_array(arena, struct weft_steered, count + 1);
-    const struct weft_steering steering = {
-        .kind = sweep->args->kind, .ns = sweep->listing.filter.ns, .item = item, .count = count};
+    struct weft_steer_result *answer = weft_new_array(arena, struct weft_steer_result, count + 1);
+    const struct weft_steering steering = {.kind = sweep->args->kind,
+                                           .ns = sweep->listing.filter.ns,
+                                           .item = item,
+                                           .count = count,
+                                           .arena = arena};
     for (size_t i = 0; i < count; i++)
         item[i] = (struct weft_steer){
             .id = id[i], .reason = sweep->args->reason, .force = sweep->args->force};
     enum weft_rc rc = weft_engine_steer(engine, &steering, answer, err);
     for (size_t i = 0; i < count && !rc; i++) {
         sweep->count.changed += answer[i].changed;
-        if (answer[i].err.rc == WEFT_CONFLICT)
+        if (answer[i].rc == WEFT_CONFLICT)
             sweep->refused[sweep->refused_count++] = item[i].id;
     }
     weft_arena_free(arena);

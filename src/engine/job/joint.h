@@ -5,6 +5,7 @@
 /* Operations that share one transaction. */
 
 #include "base/base.h"
+#include "core/result.h"
 #include "engine/job/claim.h"
 #include "store/store.h"
 #include "weft/weft.h"
@@ -21,7 +22,8 @@ struct weft_tx;
 struct weft_complete_call {
     const struct weft_complete *item;
     size_t count;
-    struct weft_lease_answer *answer;
+    struct weft_arena *arena; /* of errors in the answers */
+    struct weft_lease_result *answer;
     enum weft_rc rc;
     struct weft_err err;
 };
@@ -40,7 +42,8 @@ struct weft_submit_call {
     const char *ns;
     const struct weft_spec *item;
     size_t count;
-    struct weft_submitted *answer;
+    struct weft_arena *arena; /* of errors in the answers */
+    struct weft_submit_result *answer;
     enum weft_rc rc;
     struct weft_err err;
 };

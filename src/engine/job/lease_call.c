@@ -29,28 +29,35 @@ const void *weft_lease_item(const struct weft_lease_call *call, size_t k)
     return lease_at(call, call->chunk.item[k]);
 }
 
-struct weft_lease_answer *weft_lease_answer_of(const struct weft_lease_call *call, size_t k)
+struct weft_lease_result *weft_lease_answer_of(const struct weft_lease_call *call, size_t k)
 {
     return &call->answer[call->chunk.item[k]];
 }
 
 /* ---- Answers for leases that are not held ---------------------------------------------------- */
 
-static void answer_fate(struct weft_lease_answer *answer, const struct weft_lease_facts *facts,
-                        int32_t epoch, enum weft_ended asked)
+static void answer_fate(const struct weft_lease_call *call, size_t k,
+                        const struct weft_lease_facts *facts)
 {
-    struct weft_fate fate = weft_lease_fate(facts, epoch, asked);
-    *answer = (struct weft_lease_answer){
-        .fence = fate.fence, .state = fate.state, .run_at_us = fate.run_at_us};
+    int32_t epoch = lease_at(call, call->chunk.item[k])->epoch;
+    struct weft_fate fate = weft_lease_fate(facts, epoch, call->op->asked);
+    const struct weft_err *story = NULL;
     if (fate.rc == WEFT_NOT_FOUND)
-        weft_fail_field(&answer->err, WEFT_NOT_FOUND, "id", "there is no such execution");
+        story = weft_err_new(call->arena, WEFT_NOT_FOUND, "id", "there is no such execution");
     else if (fate.rc && fate.fence == WEFT_FENCE_UNKNOWN)
-        weft_fail_field(&answer->err, WEFT_FENCED, "epoch",
-                        "epoch %d was never given to a worker: the execution is %s under epoch %d",
-                        epoch, weft_state_name(facts->state), facts->epoch);
+        story =
+            weft_err_new(call->arena, WEFT_FENCED, "epoch",
+                         "epoch %d was never given to a worker: the execution is %s under epoch %d",
+                         epoch, weft_state_name(facts->state), facts->epoch);
     else if (fate.rc)
-        weft_fail(&answer->err, WEFT_FENCED, "the lease is gone (%s): nothing was changed",
-                  weft_fence_name(fate.fence));
+        story = weft_err_new(call->arena, WEFT_FENCED, NULL,
+                             "the lease is gone (%s): nothing was changed",
+                             weft_fence_name(fate.fence));
+    *weft_lease_answer_of(call, k) = (struct weft_lease_result){.err = story,
+                                                                .rc = fate.rc,
+                                                                .fence = fate.fence,
+                                                                .state = fate.state,
+                                                                .run_at_us = fate.run_at_us};
 }
 
 /*
@@ -134,8 +141,7 @@ static enum weft_rc answer_rest(struct weft_engine *engine, struct weft_lease_ca
         return rc;
     for (size_t k = 0; k < call->chunk.count; k++)
         if (!call->found[k])
-            answer_fate(weft_lease_answer_of(call, k), &facts[k],
-                        lease_at(call, call->chunk.item[k])->epoch, call->op->asked);
+            answer_fate(call, k, &facts[k]);
     return WEFT_OK;
 }
 
@@ -164,11 +170,12 @@ enum weft_rc weft_lease_end_chunk(struct weft_tx *tx, struct weft_lease_call *ca
         tell(tx, call);
         rc = answer_rest(tx->engine, call, tx->arena, err);
     }
+    const struct weft_err *story = rc ? weft_err_dup(call->arena, err) : NULL;
     for (size_t k = 0; rc && k < call->chunk.count; k++) {
         if (committed && call->found[k])
             answered++;
         else
-            *weft_lease_answer_of(call, k) = (struct weft_lease_answer){.err = *err};
+            *weft_lease_answer_of(call, k) = (struct weft_lease_result){WEFT_FAILED(story)};
     }
     return answered ? WEFT_OK : rc; /* items were committed: the error is in the other answers */
 }
@@ -206,8 +213,10 @@ struct weft_chunks weft_lease_begin(struct weft_lease_call *call, struct weft_ar
     for (size_t i = 0; i < call->ids.count; i++) {
         struct weft_err story = {0};
         skip[i] = check_item(call->op, lease_at(call, i), &story) != WEFT_OK;
-        if (skip[i])
-            call->answer[i] = (struct weft_lease_answer){.err = story};
+        if (!skip[i])
+            continue;
+        const struct weft_err *kept = weft_err_dup(call->arena, &story);
+        call->answer[i] = (struct weft_lease_result){WEFT_FAILED(kept)};
     }
     return weft_chunks_by_id(&call->ids, skip,
                              call->op->decide ? WEFT_REPEATS_TOGETHER : WEFT_REPEATS_LATER, arena);
@@ -223,10 +232,11 @@ struct weft_chunks weft_lease_begin(struct weft_lease_call *call, struct weft_ar
 static void answer_repeat(const struct weft_lease_call *call, const struct weft_chunks *chunks,
                           size_t item)
 {
-    struct weft_lease_answer *answer = &call->answer[item];
-    *answer = (struct weft_lease_answer){0};
-    weft_fail_field(&answer->err, WEFT_BUSY, "id", "the call names this execution too often");
-    answer->err.hint = "say one word about each lease in a call";
+    struct weft_lease_result *answer = &call->answer[item];
+    struct weft_err *story =
+        weft_err_new(call->arena, WEFT_BUSY, "id", "the call names this execution too often");
+    story->hint = "say one word about each lease in a call";
+    *answer = (struct weft_lease_result){WEFT_FAILED(story)};
     const struct weft_lease *lease = lease_at(call, item);
     for (size_t at = 0, same; (same = weft_chunks_next(chunks, WEFT_REPEATS_MAX, &call->ids,
                                                        &lease->id, &at)) != SIZE_MAX;)
@@ -258,32 +268,34 @@ static enum weft_rc run_chunks(struct weft_engine *engine, struct weft_lease_cal
 }
 
 struct weft_lease_call weft_lease_call(const struct weft_lease_op *op, const void *item,
-                                       size_t count, struct weft_lease_answer *answer)
+                                       size_t count, struct weft_arena *arena,
+                                       struct weft_lease_result *answer)
 {
     return (struct weft_lease_call){
         .op = op,
         .ids = {.first = item, .stride = op->item_size, .count = count},
         .answer = answer,
+        .arena = arena,
     };
 }
 
 enum weft_rc weft_lease_run(struct weft_engine *engine, const struct weft_lease_op *op,
-                            const void *item, size_t count, struct weft_lease_answer *ret_answer,
-                            struct weft_err *err)
+                            const void *item, size_t count, struct weft_arena *errors,
+                            struct weft_lease_result *ret_answer, struct weft_err *err)
 {
     struct weft_arena *arena = weft_arena_new();
-    struct weft_lease_call call = weft_lease_call(op, item, count, ret_answer);
+    struct weft_lease_call call = weft_lease_call(op, item, count, errors, ret_answer);
     struct weft_chunks chunks = weft_lease_begin(&call, arena);
     enum weft_rc rc = run_chunks(engine, &call, &chunks, err);
     weft_arena_free(arena);
     return rc;
 }
 
-struct weft_lease_answer *weft_lease_found(struct weft_lease_call *call, const struct weft_id *id,
+struct weft_lease_result *weft_lease_found(struct weft_lease_call *call, const struct weft_id *id,
                                            enum weft_state state)
 {
     size_t k = weft_chunk_find(&call->chunk, &call->ids, id);
     call->found[k] = true;
-    *weft_lease_answer_of(call, k) = (struct weft_lease_answer){.state = state};
+    *weft_lease_answer_of(call, k) = (struct weft_lease_result){.state = state};
     return weft_lease_answer_of(call, k);
 }

@@ -4,6 +4,7 @@
 
 /* A call about leases: its items, chunks and answers, whatever the operation is. */
 
+#include "core/result.h"
 #include "core/state.h"
 #include "engine/job/change.h"
 #include "engine/tx/batch.h"
@@ -38,7 +39,8 @@ struct weft_lease_op {
 struct weft_lease_call {
     const struct weft_lease_op *op;
     struct weft_id_column ids; /* of the items */
-    struct weft_lease_answer *answer;
+    struct weft_lease_result *answer;
+    struct weft_arena *arena; /* of errors in the answers */
     struct weft_chunk chunk;
     struct weft_changes changes; /* of the last try, for the news */
     struct weft_rows completed;  /* the same, of completions */
@@ -48,7 +50,8 @@ struct weft_lease_call {
 
 /* A call with all its items. */
 struct weft_lease_call weft_lease_call(const struct weft_lease_op *op, const void *item,
-                                       size_t count, struct weft_lease_answer *answer);
+                                       size_t count, struct weft_arena *arena,
+                                       struct weft_lease_result *answer);
 
 /* Answers the items that are invalid and puts the others into chunks. */
 struct weft_chunks weft_lease_begin(struct weft_lease_call *call, struct weft_arena *arena);
@@ -69,15 +72,16 @@ WEFT_MUST_CHECK enum weft_rc weft_lease_end_chunk(struct weft_tx *tx, struct wef
 /* The whole of it. */
 WEFT_MUST_CHECK enum weft_rc weft_lease_run(struct weft_engine *engine,
                                             const struct weft_lease_op *op, const void *item,
-                                            size_t count, struct weft_lease_answer *ret_answer,
+                                            size_t count, struct weft_arena *arena,
+                                            struct weft_lease_result *ret_answer,
                                             struct weft_err *err);
 
 /* Item k of the chunk, of the operation's own type, and its answer. */
 const void *weft_lease_item(const struct weft_lease_call *call, size_t k);
-struct weft_lease_answer *weft_lease_answer_of(const struct weft_lease_call *call, size_t k);
+struct weft_lease_result *weft_lease_answer_of(const struct weft_lease_call *call, size_t k);
 
 /* Answers the item whose lease a statement found. */
-struct weft_lease_answer *weft_lease_found(struct weft_lease_call *call, const struct weft_id *id,
+struct weft_lease_result *weft_lease_found(struct weft_lease_call *call, const struct weft_id *id,
                                            enum weft_state state);
 
 #endif

@@ -258,7 +258,7 @@ static enum weft_rc decide_body(struct weft_tx *tx, void *context, struct weft_e
         bool legal = weft_change_step(change, &event);
         assert(legal); /* the row is running */
         const struct weft_live *after = &change->step.after;
-        *weft_lease_answer_of(call, k) = (struct weft_lease_answer){
+        *weft_lease_answer_of(call, k) = (struct weft_lease_result){
             .state = after->state,
             .run_at_us = after->state == WEFT_STATE_DELAYED ? after->due_us : 0};
         call->found[k] = legal;
@@ -283,36 +283,37 @@ static const struct weft_lease_op ops[] = {
 };
 
 enum weft_rc weft_engine_renew(struct weft_engine *engine, const struct weft_renew *item,
-                               size_t count, struct weft_lease_answer *ret_answer,
-                               struct weft_err *err)
+                               size_t count, struct weft_arena *arena,
+                               struct weft_lease_result *ret_answer, struct weft_err *err)
 {
-    return weft_lease_run(engine, &ops[RENEW], item, count, ret_answer, err);
+    return weft_lease_run(engine, &ops[RENEW], item, count, arena, ret_answer, err);
 }
 
 enum weft_rc weft_engine_fail(struct weft_engine *engine, const struct weft_failure *item,
-                              size_t count, struct weft_lease_answer *ret_answer,
-                              struct weft_err *err)
+                              size_t count, struct weft_arena *arena,
+                              struct weft_lease_result *ret_answer, struct weft_err *err)
 {
-    return weft_lease_run(engine, &ops[FAIL], item, count, ret_answer, err);
+    return weft_lease_run(engine, &ops[FAIL], item, count, arena, ret_answer, err);
 }
 
 enum weft_rc weft_engine_put_back(struct weft_engine *engine, enum weft_put_back_kind kind,
                                   const struct weft_put_back *item, size_t count,
-                                  struct weft_lease_answer *ret_answer, struct weft_err *err)
+                                  struct weft_arena *arena, struct weft_lease_result *ret_answer,
+                                  struct weft_err *err)
 {
-    return weft_lease_run(engine, &ops[DELAY + kind], item, count, ret_answer, err);
+    return weft_lease_run(engine, &ops[DELAY + kind], item, count, arena, ret_answer, err);
 }
 
 /* Results are bounded together: a call is cut where they would pass what a transaction holds. */
 enum weft_rc weft_engine_complete(struct weft_engine *engine, const struct weft_complete *item,
-                                  size_t count, struct weft_lease_answer *ret_answer,
-                                  struct weft_err *err)
+                                  size_t count, struct weft_arena *arena,
+                                  struct weft_lease_result *ret_answer, struct weft_err *err)
 {
     enum weft_rc rc = WEFT_OK;
     for (size_t at = 0, part = 0; at < count && !rc; at += part) {
         part = fit_results(item + at, count - at);
         enum weft_rc failed =
-            weft_lease_run(engine, &ops[COMPLETE], item + at, part, ret_answer + at, err);
+            weft_lease_run(engine, &ops[COMPLETE], item + at, part, arena, ret_answer + at, err);
         if (part == count)
             rc = failed; /* else some may be committed: the errors are in the answers */
     }
@@ -326,7 +327,7 @@ void weft_complete_begin(struct weft_complete_call *call, struct weft_arena *are
     if (fit_results(call->item, call->count) < call->count)
         return;
     struct weft_lease_call *lease = weft_new(arena, struct weft_lease_call);
-    *lease = weft_lease_call(&ops[COMPLETE], call->item, call->count, call->answer);
+    *lease = weft_lease_call(&ops[COMPLETE], call->item, call->count, call->arena, call->answer);
     struct weft_chunks chunks = weft_lease_begin(lease, arena);
     if (chunks.count != 1)
         return;
@@ -344,7 +345,8 @@ void weft_complete_end(struct weft_engine *engine, struct weft_complete_call *ca
     struct weft_lease_call *lease = part->context;
     call->err = part->err;
     if (!part->joins)
-        call->rc = weft_engine_complete(engine, call->item, call->count, call->answer, &call->err);
+        call->rc = weft_engine_complete(engine, call->item, call->count, call->arena, call->answer,
+                                        &call->err);
     else if (part->fate == WEFT_PART_DONE || part->fate == WEFT_PART_FAILED)
         call->rc = weft_lease_end_chunk(tx, lease, part->err.rc, &call->err);
     else {

@@ -5,6 +5,7 @@
 /* The operations of a worker on its leases: renew, complete, fail, put back. */
 
 #include "base/base.h"
+#include "core/result.h"
 #include "weft/weft.h"
 
 struct weft_arena;
@@ -15,21 +16,23 @@ struct weft_tx;
 enum weft_put_back_kind { WEFT_PUT_BACK_DELAY, WEFT_PUT_BACK_RELEASE };
 WEFT_MUST_CHECK enum weft_rc weft_engine_renew(struct weft_engine *engine,
                                                const struct weft_renew *item, size_t count,
-                                               struct weft_lease_answer *ret_answer,
+                                               struct weft_arena *arena,
+                                               struct weft_lease_result *ret_answer,
                                                struct weft_err *err);
 WEFT_MUST_CHECK enum weft_rc weft_engine_complete(struct weft_engine *engine,
                                                   const struct weft_complete *item, size_t count,
-                                                  struct weft_lease_answer *ret_answer,
+                                                  struct weft_arena *arena,
+                                                  struct weft_lease_result *ret_answer,
                                                   struct weft_err *err);
 WEFT_MUST_CHECK enum weft_rc weft_engine_fail(struct weft_engine *engine,
                                               const struct weft_failure *item, size_t count,
-                                              struct weft_lease_answer *ret_answer,
+                                              struct weft_arena *arena,
+                                              struct weft_lease_result *ret_answer,
                                               struct weft_err *err);
-WEFT_MUST_CHECK enum weft_rc weft_engine_put_back(struct weft_engine *engine,
-                                                  enum weft_put_back_kind kind,
-                                                  const struct weft_put_back *item, size_t count,
-                                                  struct weft_lease_answer *ret_answer,
-                                                  struct weft_err *err);
+WEFT_MUST_CHECK enum weft_rc
+weft_engine_put_back(struct weft_engine *engine, enum weft_put_back_kind kind,
+                     const struct weft_put_back *item, size_t count, struct weft_arena *arena,
+                     struct weft_lease_result *ret_answer, struct weft_err *err);
 
 /* The bounds of a lease's length; 0 is the policy's. */
 WEFT_MUST_CHECK enum weft_rc weft_lease_ms_check(int64_t lease_ms, struct weft_err *err);

@@ -171,7 +171,7 @@ struct weft_span_row *weft_submission_spans(struct weft_submission *const *item,
 
 static void answer_accepted(struct weft_submission *item)
 {
-    *item->answer = (struct weft_submitted){.id = item->id, .state = item->spec.state};
+    *item->answer = (struct weft_submit_result){.id = item->id, .state = item->spec.state};
 }
 
 static void put_rows(struct weft_tx *tx, const struct weft_submissions *part,
@@ -198,34 +198,38 @@ static enum weft_rc write_rows(struct weft_tx *tx, const struct weft_submissions
 }
 
 /* Answers an item whose key was taken, from what holds the key now. */
-static void answer_taken(struct weft_submission *item, const struct weft_rows *rows)
+static void answer_taken(struct weft_submission *item, const struct weft_rows *rows,
+                         struct weft_arena *arena)
 {
-    struct weft_submitted *answer = item->answer;
+    struct weft_submit_result *answer = item->answer;
     for (size_t i = 0; i < rows->count; i++) {
         const struct weft_key_read_out *row = &weft_out_key_read(rows)[i];
         if (row->namespace != item->queue->ns || strcmp(row->key, item->spec.key) != 0)
             continue;
-        *answer = (struct weft_submitted){
+        *answer = (struct weft_submit_result){
             .id = row->id,
             .state = row->state,
             .duplicate = true,
         };
         if (row->fingerprint.size != sizeof(item->spec.fingerprint) ||
             memcmp(row->fingerprint.data, item->spec.fingerprint, row->fingerprint.size) != 0) {
-            answer->duplicate = false;
-            weft_fail_field(&answer->err, WEFT_CONFLICT, "key",
-                            "this key belongs to an execution with another lane, kind or payload");
-            answer->err.hint = weft_hint_other_key;
+            struct weft_err *story =
+                weft_err_new(arena, WEFT_CONFLICT, "key",
+                             "this key belongs to an execution with another lane, kind or payload");
+            story->hint = weft_hint_other_key;
+            *answer =
+                (struct weft_submit_result){WEFT_FAILED(story), .id = row->id, .state = row->state};
         }
         return;
     }
-    *answer = (struct weft_submitted){0};
-    weft_fail_field(&answer->err, WEFT_BUSY, "key", "the holder of this key just went away");
+    const struct weft_err *story =
+        weft_err_new(arena, WEFT_BUSY, "key", "the holder of this key just went away");
+    *answer = (struct weft_submit_result){WEFT_FAILED(story)};
 }
 
 /* Reads what items lost their keys to. They are in the order of keys: each key is read once. */
 static enum weft_rc answer_losers(struct weft_tx *tx, struct weft_submission **loser, size_t count,
-                                  struct weft_err *err)
+                                  struct weft_arena *arena, struct weft_err *err)
 {
     size_t keys = 0;
     for (size_t i = 0; i < count; i++)
@@ -241,7 +245,7 @@ static enum weft_rc answer_losers(struct weft_tx *tx, struct weft_submission **l
     }
     enum weft_rc rc = weft_tx_run(tx, &read, 1, &taken, err);
     for (size_t i = 0; i < count && !rc; i++)
-        answer_taken(loser[i], &taken);
+        answer_taken(loser[i], &taken, arena);
     return rc;
 }
 
@@ -284,7 +288,7 @@ static enum weft_rc write_keyed(struct weft_tx *tx, const struct weft_submission
     }
     if (winner.count > 0)
         rc = write_rows(tx, &winner, losers == 0 && !batch->from_inbox, err);
-    return rc || losers == 0 ? rc : answer_losers(tx, loser, losers, err);
+    return rc || losers == 0 ? rc : answer_losers(tx, loser, losers, batch->arena, err);
 }
 
 static enum weft_rc write_new(struct weft_tx *tx, const struct weft_submissions *batch,
@@ -301,11 +305,12 @@ static enum weft_rc write_new(struct weft_tx *tx, const struct weft_submissions 
 static enum weft_rc write_from_inbox(struct weft_tx *tx, const struct weft_submissions *batch,
                                      struct weft_err *err)
 {
+    static const struct weft_err busy = {.rc = WEFT_BUSY};
     struct weft_submissions mine = *batch;
     mine.item = weft_new_array(tx->arena, struct weft_submission *, batch->count + 1);
     for (size_t i = 0; i < batch->count; i++) {
         mine.item[i] = batch->item[i];
-        *mine.item[i]->answer = (struct weft_submitted){.err = {.rc = WEFT_BUSY}};
+        *mine.item[i]->answer = (struct weft_submit_result){WEFT_FAILED(&busy)};
     }
     enum weft_rc rc = weft_inbox_take(tx, mine.item, &mine.count, err);
     if (!rc)
@@ -316,7 +321,7 @@ static enum weft_rc write_from_inbox(struct weft_tx *tx, const struct weft_submi
         weft_new_array(tx->arena, struct weft_submission *, mine.count + 1);
     size_t count = 0;
     for (size_t i = 0; i < mine.count; i++)
-        if (mine.item[i]->answer->duplicate || mine.item[i]->answer->err.rc)
+        if (mine.item[i]->answer->duplicate || mine.item[i]->answer->rc)
             ended[count++] = mine.item[i];
     return count ? weft_submission_end(tx, ended, count, batch->now_us, err) : WEFT_OK;
 }
@@ -338,19 +343,19 @@ static bool blame_is_inside(const struct weft_submissions *batch, const struct w
            (err->cause == WEFT_CAUSE_LOCK_TIMEOUT && batch->keyed);
 }
 
-static void answer_refused(struct weft_submission *item, const struct weft_err *err)
+/* Answers all items of a batch with the failure of its transaction. */
+static void answer_refused(const struct weft_submissions *batch, const struct weft_err *err)
 {
-    *item->answer = (struct weft_submitted){.err = *err};
-    if (err->cause != WEFT_CAUSE_LOCK_TIMEOUT)
-        return;
-    if (item->spec.key) {
-        weft_fail_field(&item->answer->err, WEFT_BUSY, "key",
-                        "another open transaction holds this key");
-        item->answer->err.hint = weft_hint_wait_for_transaction;
-    } else {
-        weft_fail(&item->answer->err, WEFT_BUSY, "another open transaction locks weft's tables");
-        item->answer->err.hint = "try again later; `weft doctor` finds old transactions";
+    struct weft_err *story = batch->count ? weft_err_dup(batch->arena, err) : NULL;
+    if (story && err->cause == WEFT_CAUSE_LOCK_TIMEOUT && batch->keyed) {
+        weft_fail_field(story, WEFT_BUSY, "key", "another open transaction holds this key");
+        story->hint = weft_hint_wait_for_transaction;
+    } else if (story && err->cause == WEFT_CAUSE_LOCK_TIMEOUT) {
+        weft_fail(story, WEFT_BUSY, "another open transaction locks weft's tables");
+        story->hint = "try again later; `weft doctor` finds old transactions";
     }
+    for (size_t i = 0; i < batch->count; i++)
+        *batch->item[i]->answer = (struct weft_submit_result){WEFT_FAILED(story)};
 }
 
 static void tell(struct weft_engine *engine, const struct weft_submissions *batch,
@@ -361,9 +366,9 @@ static void tell(struct weft_engine *engine, const struct weft_submissions *batc
         const struct weft_submission *item = batch->item[i];
         if (item->answer->duplicate)
             continue;
-        if (item->answer->err.rc) {
+        if (item->answer->rc) {
             /* A row of the inbox that ended as it began; a busy one is still there. */
-            if (batch->from_inbox && item->answer->err.rc != WEFT_BUSY)
+            if (batch->from_inbox && item->answer->rc != WEFT_BUSY)
                 weft_news_ended(&news, item->queue->id, WEFT_STATE_FAILED);
             continue;
         }
@@ -411,12 +416,11 @@ enum weft_rc weft_submission_run(struct weft_engine *engine, const struct weft_s
         if (!blame_is_inside(&part, err)) {
             todo[count++] = part;
             for (size_t i = 0; i < count; i++)
-                for (size_t k = 0; k < todo[i].count; k++)
-                    answer_refused(todo[i].item[k], err);
+                answer_refused(&todo[i], err);
             return rc;
         }
         if (part.count == 1) {
-            answer_refused(part.item[0], err);
+            answer_refused(&part, err);
             continue;
         }
         /* Halving 1,000 items makes at most 10 levels, two entries each: the list is long enough.
@@ -478,7 +482,7 @@ static void take_submit(struct weft_tx *tx, void *context, const struct weft_row
 
 /* Answers items that got no queue, and says how many are left. */
 static size_t leave_out_refused(const struct weft_engine *engine, struct weft_submission *item,
-                                size_t count)
+                                size_t count, struct weft_arena *arena)
 {
     size_t kept = 0;
     for (size_t i = 0; i < count; i++) {
@@ -488,8 +492,9 @@ static size_t leave_out_refused(const struct weft_engine *engine, struct weft_su
             kept++;
             continue;
         }
-        *item[i].answer = (struct weft_submitted){0};
-        (void)weft_census_refuse(engine, item[i].spec.ns, &item[i].answer->err);
+        struct weft_err *story = weft_new(arena, struct weft_err);
+        (void)weft_census_refuse(engine, item[i].spec.ns, story);
+        *item[i].answer = (struct weft_submit_result){WEFT_FAILED(story)};
     }
     return kept;
 }
@@ -506,7 +511,8 @@ void weft_submit_begin(struct weft_engine *engine, struct weft_submit_call *call
         struct weft_submission *next = &item[valid];
         struct weft_err story = {0};
         if (weft_spec_resolve(&call->item[i], call->ns, now_us, arena, &next->spec, &story)) {
-            call->answer[i] = (struct weft_submitted){.err = story};
+            const struct weft_err *kept = weft_err_dup(call->arena, &story);
+            call->answer[i] = (struct weft_submit_result){WEFT_FAILED(kept)};
             continue;
         }
         mint_id(item, valid, call->count, now_us);
@@ -515,12 +521,13 @@ void weft_submit_begin(struct weft_engine *engine, struct weft_submit_call *call
     }
     call->rc = valid ? weft_submission_place(engine, true, item, valid, &call->err) : WEFT_OK;
     if (!call->rc)
-        valid = leave_out_refused(engine, item, valid);
+        valid = leave_out_refused(engine, item, valid, call->arena);
     if (!call->rc)
         all->batch = weft_submission_batches(item, valid, arena, &all->count);
     for (size_t i = 0; i < all->count; i++) {
         all->batch[i].now_us = now_us;
         all->batch[i].history = history;
+        all->batch[i].arena = call->arena;
     }
     *ret_part = (struct weft_part){.context = all,
                                    .ask = ask_submit,
@@ -538,8 +545,7 @@ void weft_submit_end(struct weft_engine *engine, struct weft_submit_call *call,
         return;
     }
     if (part->fate == WEFT_PART_FAILED) {
-        for (size_t k = 0; k < all->batch[0].count; k++)
-            answer_refused(all->batch[0].item[k], &part->err);
+        answer_refused(&all->batch[0], &part->err);
         call->rc = part->err.rc;
         call->err = part->err;
         return;
@@ -555,14 +561,16 @@ void weft_submit_end(struct weft_engine *engine, struct weft_submit_call *call,
 
 enum weft_rc weft_engine_submit(struct weft_engine *engine, const char *ns,
                                 const struct weft_spec *spec, size_t count,
-                                struct weft_submitted *ret_answer, struct weft_err *err)
+                                struct weft_arena *arena, struct weft_submit_result *ret_answer,
+                                struct weft_err *err)
 {
-    struct weft_arena *arena = weft_arena_new();
-    struct weft_submit_call call = {.ns = ns, .item = spec, .count = count, .answer = ret_answer};
+    struct weft_arena *mine = weft_arena_new();
+    struct weft_submit_call call = {
+        .ns = ns, .item = spec, .count = count, .arena = arena, .answer = ret_answer};
     struct weft_part part;
-    weft_submit_begin(engine, &call, arena, &part);
-    weft_submit_end(engine, &call, &part, arena);
-    weft_arena_free(arena);
+    weft_submit_begin(engine, &call, mine, &part);
+    weft_submit_end(engine, &call, &part, mine);
+    weft_arena_free(mine);
     if (err && call.err.rc)
         *err = call.err;
     return call.rc;

@@ -5,6 +5,7 @@
 /* Submissions on their way into the store; shared by submit.c and the intake pass. */
 
 #include "base/base.h"
+#include "core/result.h"
 #include "core/spec.h"
 #include "weft/weft.h"
 
@@ -23,12 +24,13 @@ struct weft_submission {
     int64_t ord;
     const struct weft_queue *queue;
     int32_t policy;
-    struct weft_submitted *answer; /* outlives the call */
+    struct weft_submit_result *answer; /* outlives the call */
 };
 
 struct weft_submissions {
     struct weft_submission **item; /* keyed ones sorted by (namespace, key), no key twice */
     size_t count;
+    struct weft_arena *arena; /* of the errors in the answers: outlives the call */
     bool keyed;
     bool maybe_committed; /* an earlier try may have been committed: see weft_tx */
     bool from_inbox;      /* taken out of the inbox in the same transaction */
@@ -37,7 +39,8 @@ struct weft_submissions {
 };
 WEFT_MUST_CHECK enum weft_rc weft_engine_submit(struct weft_engine *engine, const char *ns,
                                                 const struct weft_spec *spec, size_t count,
-                                                struct weft_submitted *ret_answer,
+                                                struct weft_arena *arena,
+                                                struct weft_submit_result *ret_answer,
                                                 struct weft_err *err);
 void weft_submit_begin(struct weft_engine *engine, struct weft_submit_call *call,
                        struct weft_arena *arena, struct weft_part *ret_part);

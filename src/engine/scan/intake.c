@@ -172,7 +172,7 @@ enum weft_rc weft_submission_end(struct weft_tx *tx, struct weft_submission *con
     struct weft_submit_ended_in *in = weft_call_submit_ended(&call, tx->arena, count);
     in->now = now_us;
     for (size_t i = 0; i < count; i++) {
-        const struct weft_submitted *answer = item[i]->answer;
+        const struct weft_submit_result *answer = item[i]->answer;
         char first[WEFT_ID_TEXT];
         weft_id_print(&answer->id, first);
         in->row[i].id = item[i]->id;
@@ -185,8 +185,8 @@ enum weft_rc weft_submission_end(struct weft_tx *tx, struct weft_submission *con
             in->row[i].reason = weft_arena_printf(tx->arena, "duplicate of %s", first);
         } else {
             in->row[i].reason = "refused by intake";
-            in->row[i].error_class = weft_rc_wire(answer->err.rc);
-            in->row[i].error_message = weft_arena_strdup(tx->arena, answer->err.text);
+            in->row[i].error_class = weft_rc_wire(answer->rc);
+            in->row[i].error_message = answer->err->text;
         }
         in->row[i].payload = (struct weft_blob){item[i]->spec.payload, item[i]->spec.payload_size};
         in->row[i].span = weft_span_of(&span[i]);
@@ -212,7 +212,7 @@ struct intake {
     size_t existing_count, removed_count;
     struct weft_submission **ended; /* refused rows that no other replica took meanwhile */
     size_t ended_count;
-    struct weft_submitted *answer;
+    struct weft_submit_result *answer;
 };
 
 /* What a refused row is filed under: its own names where they are names. */
@@ -235,7 +235,7 @@ static enum weft_rc sort_rows(struct intake *intake, const struct weft_rows *row
     intake->valid = weft_new_array(intake->arena, struct weft_submission, rows->count + 1);
     intake->refused = weft_new_array(intake->arena, struct weft_submission, rows->count + 1);
     intake->existing = weft_new_array(intake->arena, struct weft_submission, rows->count + 1);
-    intake->answer = weft_new_array(intake->arena, struct weft_submitted, rows->count + 1);
+    intake->answer = weft_new_array(intake->arena, struct weft_submit_result, rows->count + 1);
     for (size_t i = 0; i < rows->count; i++) {
         const struct weft_inbox_peek_out *row = &weft_out_inbox_peek(rows)[i];
         if (row->known) {
@@ -244,13 +244,16 @@ static enum weft_rc sort_rows(struct intake *intake, const struct weft_rows *row
             continue;
         }
         struct weft_spec spec;
-        struct weft_submitted *answer = &intake->answer[i];
+        struct weft_submit_result *answer = &intake->answer[i];
         struct weft_submission *item = &intake->valid[intake->valid_count];
-        enum weft_rc rc = read_spec(rows, i, intake->arena, &spec, &answer->err);
+        struct weft_err story = {0};
+        enum weft_rc rc = read_spec(rows, i, intake->arena, &spec, &story);
         if (!rc)
             rc = weft_spec_resolve(&spec, "default", intake->now_us, intake->arena, &item->spec,
-                                   &answer->err);
+                                   &story);
         if (rc) {
+            answer->err = weft_err_dup(intake->arena, &story);
+            answer->rc = rc;
             item = &intake->refused[intake->refused_count++];
             enum weft_rc failed = file_refused(intake, &spec, item, err);
             if (failed)
@@ -279,10 +282,9 @@ static enum weft_rc note_refused(struct weft_tx *tx, struct weft_submission *con
     struct weft_inbox_note_in *in = weft_call_inbox_note(&call, tx->arena, count);
     in->now = now_us;
     for (size_t i = 0; i < count; i++) {
-        const struct weft_err *why = &item[i]->answer->err;
         in->row[i].id = item[i]->id;
         in->row[i].namespace = item[i]->spec.ns;
-        in->row[i].reason = weft_rc_wire(why->rc);
+        in->row[i].reason = weft_rc_wire(item[i]->answer->rc);
     }
     return weft_tx_run(tx, &call, 1, &rows, err);
 }
@@ -342,9 +344,15 @@ static enum weft_rc remove_existing(struct intake *intake, struct weft_err *err)
 
 /* What a batch could not write because its id is taken: by an execution that came since the look.
  */
-static bool is_taken(const struct weft_submitted *answer)
+static bool is_taken(const struct weft_submit_result *answer)
 {
-    return answer->err.cause == WEFT_CAUSE_DUPLICATE;
+    return answer->err && answer->err->cause == WEFT_CAUSE_DUPLICATE;
+}
+
+/* What the store itself refused, though it looked valid. */
+static bool is_data(const struct weft_submit_result *answer)
+{
+    return answer->err && answer->err->cause == WEFT_CAUSE_DATA;
 }
 
 static enum weft_rc run_intake(struct intake *intake, struct weft_pass_report *report,
@@ -357,11 +365,12 @@ static enum weft_rc run_intake(struct intake *intake, struct weft_pass_report *r
     for (size_t i = 0; i < batches && !rc; i++) {
         batch[i].now_us = intake->now_us;
         batch[i].from_inbox = true;
+        batch[i].arena = intake->arena;
         rc = weft_submission_run(intake->engine, &batch[i], intake->arena, err);
     }
-    /* What the store itself refused, though it looked valid, must not come back for ever. */
+    /* It must not come back for ever. */
     for (size_t i = 0; i < intake->valid_count && !rc; i++)
-        if (intake->valid[i].answer->err.cause == WEFT_CAUSE_DATA)
+        if (is_data(intake->valid[i].answer))
             intake->refused[intake->refused_count++] = intake->valid[i];
     if (!rc && intake->refused_count)
         rc = refuse(intake, err);
@@ -371,11 +380,10 @@ static enum weft_rc run_intake(struct intake *intake, struct weft_pass_report *r
     if (!rc)
         rc = remove_existing(intake, err);
     for (size_t i = 0; i < intake->valid_count && !rc; i++) {
-        const struct weft_submitted *answer = intake->valid[i].answer;
-        bool left =
-            answer->err.rc == WEFT_BUSY || answer->err.cause == WEFT_CAUSE_DATA || is_taken(answer);
+        const struct weft_submit_result *answer = intake->valid[i].answer;
+        bool left = answer->rc == WEFT_BUSY || is_data(answer) || is_taken(answer);
         report->handled += !left; /* another replica has it, or it is counted below */
-        report->failed += !left && answer->err.rc != WEFT_OK;
+        report->failed += !left && answer->rc != WEFT_OK;
     }
     report->handled += intake->ended_count + intake->removed_count;
     report->failed += intake->ended_count + intake->removed_count;

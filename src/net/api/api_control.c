@@ -30,7 +30,7 @@ enum weft_rc weft_steer_read(struct weft_request *request, struct weft_err *err)
 {
     struct weft_steer *steer = weft_new(request->arena, struct weft_steer);
     request->items = (struct weft_items){
-        .item = steer, .err = weft_new(request->arena, struct weft_err), .count = 1};
+        .item = steer, .err = weft_new(request->arena, const struct weft_err *), .count = 1};
     enum weft_rc rc = weft_api_read_message(request, steer, err);
     return rc ? rc : weft_request_id(request, &steer->id, err);
 }
@@ -55,13 +55,16 @@ enum weft_rc weft_steer_call(struct weft_engine *engine, const struct weft_steer
 {
     struct weft_arena *arena = weft_arena_new();
     struct weft_steering seeing = *steering;
-    struct weft_steered *answer = weft_new_array(arena, struct weft_steered, steering->count + 1);
+    struct weft_steer_result *answer =
+        weft_new_array(arena, struct weft_steer_result, steering->count + 1);
     seeing.seen = weft_new_array(arena, struct weft_execution, steering->count + 1);
     seeing.arena = arena;
     enum weft_rc rc = weft_engine_steer(engine, &seeing, answer, err);
     for (size_t i = 0; i < steering->count && !rc; i++) {
         ret_told[i].steered = answer[i];
-        if (!answer[i].err.rc)
+        if (answer[i].rc)
+            ret_told[i].steered.err = weft_err_dup(ret_told[i].arena, answer[i].err);
+        else
             keep_seen(&seeing.seen[i], &ret_told[i]);
     }
     weft_arena_free(arena);
@@ -72,14 +75,14 @@ void weft_steer_write(struct weft_request *request)
 {
     const struct weft_steer *steer = request->items.item;
     const struct weft_steer_told *told = request->items.answer;
-    struct weft_err err = told->steered.err;
+    const struct weft_err *err = told->steered.err;
     struct weft_json_writer out;
-    if (!err.rc && !weft_state_living(told->steered.state))
+    if (!err && !weft_state_living(told->steered.state))
         weft_wait_ended(request->server, &steer->id, 1);
-    if (!err.rc && !told->json)
-        (void)weft_fail_field(&err, WEFT_NOT_FOUND, "id", "there is no such execution");
-    if (err.rc) {
-        weft_reply_error(request, &err);
+    if (!err && !told->json)
+        err = weft_err_new(request->arena, WEFT_NOT_FOUND, "id", "there is no such execution");
+    if (err) {
+        weft_reply_error(request, err);
         return;
     }
     weft_reply_json(request, 200, &out);
@@ -123,7 +126,7 @@ struct many {
     bool force;         /* of a replay */
     const char **text;  /* the ids as they were given */
     struct weft_id *id;
-    struct weft_err *err; /* of ids that are none */
+    const struct weft_err **err; /* of ids that are none */
     size_t count;
 };
 
@@ -134,7 +137,7 @@ static enum weft_rc read_ids(struct weft_request *request, const struct weft_jso
         return weft_fail_field(err, WEFT_INVALID_VALUE, "ids", "ids must be an array");
     many->text = weft_new_array(request->arena, const char *, WEFT_BATCH_MAX);
     many->id = weft_new_array(request->arena, struct weft_id, WEFT_BATCH_MAX);
-    many->err = weft_new_array(request->arena, struct weft_err, WEFT_BATCH_MAX);
+    many->err = weft_new_array(request->arena, const struct weft_err *, WEFT_BATCH_MAX);
     struct weft_json_iter each;
     weft_json_iter_init(&each, value);
     while (weft_json_next(&each)) {
@@ -145,8 +148,8 @@ static enum weft_rc read_ids(struct weft_request *request, const struct weft_jso
         bool is_id = !weft_json_string(&each.value, request->arena, &many->text[i], NULL) &&
                      weft_id_parse(many->text[i], strlen(many->text[i]), &many->id[i]);
         if (!is_id)
-            (void)weft_fail_field(&many->err[i], WEFT_INVALID_VALUE, "id",
-                                  "an id is a UUID in text");
+            many->err[i] =
+                weft_err_new(request->arena, WEFT_INVALID_VALUE, "id", "an id is a UUID in text");
         many->count++;
     }
     return WEFT_OK;
@@ -265,22 +268,22 @@ static enum weft_rc run_filter(struct weft_request *request, const struct many *
 
 /* Gives each id its answer: that it is no id, or the next answer of the engine. */
 static void write_ids(struct weft_request *request, const struct many *many,
-                      const struct weft_steered *answer)
+                      const struct weft_steer_result *answer)
 {
     struct weft_json_writer out;
     weft_reply_items(request, &out);
     for (size_t i = 0; i < many->count; i++) {
-        const struct weft_err *failed = &many->err[i];
+        const struct weft_err *failed = many->err[i];
         enum weft_state state = WEFT_STATE_NONE;
         bool changed = false;
-        if (!failed->rc) {
+        if (!failed) {
             state = answer->state;
             changed = answer->changed;
-            failed = &answer++->err;
+            failed = answer++->err;
         }
         weft_json_begin_object(&out);
         weft_json_add_text(&out, "id", many->text[i]);
-        if (failed->rc) {
+        if (failed) {
             weft_api_put_error(failed, WEFT_FENCE_NONE, &out);
         } else {
             weft_json_add_text(&out, "state", weft_state_name(state));
@@ -296,11 +299,12 @@ static enum weft_rc run_ids(struct weft_request *request, const struct many *man
                             struct weft_err *err)
 {
     struct weft_steer *item = weft_new_array(request->arena, struct weft_steer, many->count + 1);
-    struct weft_steered *answer =
-        weft_new_array(request->arena, struct weft_steered, many->count + 1);
-    struct weft_steering steering = {.kind = many->kind, .ns = request->ns, .item = item};
+    struct weft_steer_result *answer =
+        weft_new_array(request->arena, struct weft_steer_result, many->count + 1);
+    struct weft_steering steering = {
+        .kind = many->kind, .ns = request->ns, .item = item, .arena = request->arena};
     for (size_t i = 0; i < many->count; i++)
-        if (!many->err[i].rc)
+        if (!many->err[i])
             item[steering.count++] = (struct weft_steer){
                 .id = many->id[i], .reason = many->reason, .force = many->force};
     enum weft_rc rc = WEFT_OK;
@@ -309,7 +313,7 @@ static enum weft_rc run_ids(struct weft_request *request, const struct many *man
     if (rc)
         return rc;
     for (size_t i = 0; i < steering.count; i++)
-        if (!answer[i].err.rc && answer[i].changed && !weft_state_living(answer[i].state))
+        if (!answer[i].rc && answer[i].changed && !weft_state_living(answer[i].state))
             weft_wait_ended(request->server, &item[i].id, 1);
     write_ids(request, many, answer);
     return WEFT_OK;

@@ -14,7 +14,7 @@ weft_route_write_fn weft_steer_write;
 
 /* What becomes of one item: the execution as the call left it is written at once. */
 struct weft_steer_told {
-    struct weft_steered steered;
+    struct weft_steer_result steered;
     struct weft_arena *arena; /* borrowed, set before the call: the request's */
     const char *json;         /* in the arena; NULL: there is no such execution */
     size_t size;

@@ -31,7 +31,7 @@ enum { SHARED_NODES = WEFT_BATCH_MAX }; /* of a flow that may share a transactio
 
 /* ---- Submitting ------------------------------------------------------------------------------ */
 
-static void blame_node(struct weft_request *request, const struct weft_flow_submitted *answer,
+static void blame_node(struct weft_request *request, const struct weft_flow_result *answer,
                        struct weft_err *err)
 {
     if (answer->blamed > 0)
@@ -40,7 +40,7 @@ static void blame_node(struct weft_request *request, const struct weft_flow_subm
 }
 
 static struct weft_wire_flow_submitted submitted(struct weft_request *request,
-                                                 const struct weft_flow_submitted *answer,
+                                                 const struct weft_flow_result *answer,
                                                  const struct weft_node *node, size_t count)
 {
     struct weft_wire_named_id *named =
@@ -62,7 +62,7 @@ enum weft_rc weft_flow_submit_read(struct weft_request *request, struct weft_err
     if (rc)
         return rc;
     request->items = (struct weft_items){.item = spec,
-                                         .err = weft_new(request->arena, struct weft_err),
+                                         .err = weft_new(request->arena, const struct weft_err *),
                                          .count = 1,
                                          .alone = spec->node_count > SHARED_NODES};
     for (size_t i = 0; i < spec->node_count; i++)
@@ -73,9 +73,9 @@ enum weft_rc weft_flow_submit_read(struct weft_request *request, struct weft_err
 void weft_flow_submit_write(struct weft_request *request)
 {
     const struct weft_flow_spec *spec = request->items.item;
-    const struct weft_flow_submitted *answer = request->items.answer;
-    if (answer->err.rc) {
-        struct weft_err err = answer->err;
+    const struct weft_flow_result *answer = request->items.answer;
+    if (answer->rc) {
+        struct weft_err err = *answer->err;
         blame_node(request, answer, &err);
         weft_reply_error(request, &err);
         return;
@@ -92,11 +92,11 @@ void weft_flow_submit_write(struct weft_request *request)
 enum weft_rc weft_flow_submit_run(struct weft_request *request, struct weft_err *err)
 {
     struct weft_flow_spec spec = *(const struct weft_flow_spec *)request->items.item;
-    struct weft_flow_submitted *answer = weft_new(request->arena, struct weft_flow_submitted);
+    struct weft_flow_result *answer = weft_new(request->arena, struct weft_flow_result);
     spec.ns = request->ns;
     answer->node = weft_new_array(request->arena, struct weft_id, spec.node_count + 1);
-    enum weft_rc rc =
-        weft_engine_flow_submit(request->server->engine, request->ns, &spec, 1, answer, err);
+    enum weft_rc rc = weft_engine_flow_submit(request->server->engine, request->ns, &spec, 1,
+                                              request->arena, answer, err);
     request->items.answer = answer;
     if (!rc)
         weft_flow_submit_write(request);
@@ -119,7 +119,7 @@ enum weft_rc weft_flow_grow_read(struct weft_request *request, struct weft_err *
 enum weft_rc weft_flow_grow_run(struct weft_request *request, struct weft_err *err)
 {
     const struct weft_flow_growth *growth = request->state;
-    struct weft_flow_submitted answer = {
+    struct weft_flow_result answer = {
         .node = weft_new_array(request->arena, struct weft_id, growth->node_count + 1)};
     enum weft_rc rc = weft_engine_flow_grow(request->server->engine, growth, &answer, err);
     if (rc) {

@@ -8,6 +8,7 @@
 #include "net/api/api_leases.h"
 
 #include "base/err.h"
+#include "core/result.h"
 #include "core/state.h"
 #include "net/api/api.h"
 #include "net/wait/wait_ends.h"
@@ -26,7 +27,7 @@ enum weft_rc weft_lease_read(struct weft_request *request, struct weft_err *err)
     const struct weft_complete *item = request->items.item;
     request->items.bytes = 0;
     for (size_t i = 0; i < request->items.count; i++)
-        if (!request->items.err[i].rc)
+        if (!request->items.err[i])
             request->items.bytes += item[i].result_size;
     return WEFT_OK;
 }
@@ -55,12 +56,12 @@ static void put_id(const struct weft_id *id, struct weft_json_writer *out)
 static void write_one(struct weft_request *request)
 {
     const struct weft_items *items = &request->items;
-    const struct weft_lease_answer *answer = items->answer;
+    const struct weft_lease_result *answer = items->answer;
     struct weft_json_writer out;
-    if (items->err[0].rc) {
-        weft_reply_error(request, &items->err[0]);
-    } else if (answer->err.rc) {
-        weft_reply_fence(request, &answer->err, answer->fence);
+    if (items->err[0]) {
+        weft_reply_error(request, items->err[0]);
+    } else if (answer->rc) {
+        weft_reply_fence(request, answer->err, answer->fence);
     } else {
         weft_reply_json(request, 200, &out);
         weft_json_begin_object(&out);
@@ -73,16 +74,16 @@ static void write_one(struct weft_request *request)
 static void write_items(struct weft_request *request)
 {
     const struct weft_items *items = &request->items;
-    const struct weft_lease_answer *answer = items->answer;
+    const struct weft_lease_result *answer = items->answer;
     struct weft_json_writer out;
     weft_reply_items(request, &out);
     for (size_t i = 0; i < items->count; i++) {
         weft_json_begin_object(&out);
         put_id(id_of(request, i), &out);
-        if (items->err[i].rc)
-            weft_api_put_error(&items->err[i], WEFT_FENCE_NONE, &out);
-        else if (answer[i].err.rc)
-            weft_api_put_error(&answer[i].err, answer[i].fence, &out);
+        if (items->err[i])
+            weft_api_put_error(items->err[i], WEFT_FENCE_NONE, &out);
+        else if (answer[i].rc)
+            weft_api_put_error(answer[i].err, answer[i].fence, &out);
         else
             weft_wire_write_members(request->route->op->gives, &answer[i], &out);
         weft_json_end_object(&out);
@@ -95,11 +96,11 @@ static void write_items(struct weft_request *request)
 static void wake_for_ended(struct weft_request *request)
 {
     const struct weft_items *items = &request->items;
-    const struct weft_lease_answer *answer = items->answer;
+    const struct weft_lease_result *answer = items->answer;
     struct weft_id *ended = weft_new_array(request->arena, struct weft_id, items->count + 1);
     size_t count = 0;
     for (size_t i = 0; i < items->count; i++)
-        if (!items->err[i].rc && !answer[i].err.rc && !weft_state_living(answer[i].state))
+        if (!items->err[i] && !answer[i].rc && !weft_state_living(answer[i].state))
             ended[count++] = *id_of(request, i);
     if (count > 0)
         weft_wait_ended(request->server, ended, count);

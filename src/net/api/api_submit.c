@@ -5,6 +5,7 @@
 #include "net/api/api_submit.h"
 
 #include "base/err.h"
+#include "core/result.h"
 #include "net/api/api.h"
 #include "net/http/http_head.h"
 #include "net/lines.h"
@@ -21,15 +22,15 @@ enum weft_rc weft_submit_read(struct weft_request *request, struct weft_err *err
     const struct weft_spec *spec = request->items.item;
     request->items.bytes = 0;
     for (size_t i = 0; i < request->items.count && !rc; i++)
-        if (!request->items.err[i].rc)
+        if (!request->items.err[i])
             request->items.bytes += spec[i].payload_size;
     return rc;
 }
 
-static void write_one(struct weft_request *request, const struct weft_submitted *answer)
+static void write_one(struct weft_request *request, const struct weft_submit_result *answer)
 {
-    if (answer->err.rc) {
-        weft_reply_error(request, &answer->err);
+    if (answer->rc) {
+        weft_reply_error(request, answer->err);
         return;
     }
     char id[WEFT_ID_TEXT];
@@ -40,9 +41,9 @@ static void write_one(struct weft_request *request, const struct weft_submitted 
 
 static void write_item(const struct weft_items *items, size_t i, struct weft_json_writer *out)
 {
-    const struct weft_submitted *answer = (const struct weft_submitted *)items->answer + i;
-    const struct weft_err *failed = items->err[i].rc ? &items->err[i] : &answer->err;
-    if (!failed->rc) {
+    const struct weft_submit_result *answer = (const struct weft_submit_result *)items->answer + i;
+    const struct weft_err *failed = items->err[i] ? items->err[i] : answer->err;
+    if (!failed) {
         weft_wire_write(&weft_wire_submitted, answer, out);
         return;
     }

@@ -97,13 +97,14 @@ static void give_back(struct weft_server *server, void *context)
     struct give_back *back = context;
     struct weft_err err = {0};
     weft_metric_add(server->metrics, WEFT_METRIC_UNDELIVERED, 0, back->count);
-    struct weft_lease_answer *answer = weft_alloc(back->count, sizeof(*answer));
+    struct weft_arena *arena = weft_arena_new();
+    struct weft_lease_result *answer = weft_new_array(arena, struct weft_lease_result, back->count);
     enum weft_rc rc = weft_engine_put_back(server->engine, WEFT_PUT_BACK_RELEASE, back->item,
-                                           back->count, answer, &err);
+                                           back->count, arena, answer, &err);
     if (rc)
         weft_warn("leases of a client that went away were not given back",
                   F_U64("leases", back->count), F_STR("error", err.text));
-    free(answer);
+    weft_arena_free(arena);
     free(back);
 }
 

@@ -43,8 +43,9 @@ static enum weft_rc check_namespaces(struct weft_server *server, const struct we
     const struct weft_id_column ids = {items->item, kind->item_size, items->count};
     enum weft_rc rc = weft_engine_namespaces(server->engine, &ids, ns, err);
     for (size_t i = 0; i < items->count && !rc; i++)
-        if (!items->err[i].rc && (!ns[i] || strcmp(ns[i], request->ns) != 0))
-            (void)weft_fail(&items->err[i], WEFT_NOT_FOUND, "there is no such execution");
+        if (!items->err[i] && (!ns[i] || strcmp(ns[i], request->ns) != 0))
+            items->err[i] =
+                weft_err_new(request->arena, WEFT_NOT_FOUND, NULL, "there is no such execution");
     return rc;
 }
 
@@ -57,13 +58,13 @@ static size_t gather(const struct weft_kind *kind, const struct weft_request *re
 {
     size_t count = 0;
     for (size_t i = 0; i < request->items.count; i++) {
-        if (request->items.err[i].rc)
+        if (request->items.err[i])
             continue;
         char *item = to + count * kind->item_size;
         memcpy(item, item_at(&request->items, kind, i), kind->item_size);
         if (kind->item == WEFT_ITEM_FLOW) {
             struct weft_flow_spec *spec = (void *)item;
-            struct weft_flow_submitted *room = (void *)(answer + count * kind->answer_size);
+            struct weft_flow_result *room = (void *)(answer + count * kind->answer_size);
             spec->ns = request->ns;
             room->node = weft_new_array(request->arena, struct weft_id, spec->node_count + 1);
         }
@@ -79,15 +80,23 @@ static size_t gather(const struct weft_kind *kind, const struct weft_request *re
     return count;
 }
 
-/* Gives a request the answers of its good items; refused items have theirs in items.err. */
+/*
+ * Gives a request the answers of its good items, with their errors; refused items have theirs in
+ * items.err.
+ */
 static size_t scatter(const struct weft_kind *kind, struct weft_request *request, const char *from)
 {
     size_t count = 0;
     char *answer = weft_arena_alloc(request->arena, request->items.count + 1, kind->answer_size);
-    for (size_t i = 0; i < request->items.count; i++)
-        if (!request->items.err[i].rc)
-            memcpy(answer + i * kind->answer_size, from + count++ * kind->answer_size,
-                   kind->answer_size);
+    for (size_t i = 0; i < request->items.count; i++) {
+        char *mine = answer + i * kind->answer_size;
+        if (request->items.err[i])
+            continue;
+        memcpy(mine, from + count++ * kind->answer_size, kind->answer_size);
+        const struct weft_err **err = (void *)mine;
+        if (*err)
+            *err = weft_err_dup(request->arena, *err);
+    }
     request->items.answer = answer;
     return count;
 }
@@ -128,9 +137,9 @@ static enum weft_rc call_together(struct weft_server *server, const struct weft_
                                   struct weft_request **request, size_t count, struct weft_err *err)
 {
     struct fold fold = fold_items(kind, request, count);
-    enum weft_rc rc =
-        fold.count ? weft_kind_call(server->engine, kind, fold.item, fold.count, fold.answer, err)
-                   : WEFT_OK;
+    enum weft_rc rc = fold.count ? weft_kind_call(server->engine, kind, fold.item, fold.count,
+                                                  fold.arena, fold.answer, err)
+                                 : WEFT_OK;
     if (!rc)
         unfold(kind, &fold, request, count);
     weft_arena_free(fold.arena);
@@ -173,8 +182,8 @@ static size_t admit(struct weft_server *server, const struct weft_kind *kind,
 static bool met_lock(const struct weft_kind *kind, const struct weft_request *request)
 {
     const struct weft_steer_told *told = request->items.answer;
-    return kind->item == WEFT_ITEM_STEER && !request->items.err[0].rc &&
-           told->steered.err.cause == WEFT_CAUSE_FLOW_LOCKED;
+    return kind->item == WEFT_ITEM_STEER && !request->items.err[0] && told->steered.err &&
+           told->steered.err->cause == WEFT_CAUSE_FLOW_LOCKED;
 }
 
 /*
@@ -300,10 +309,12 @@ static void run_joint(struct weft_server *server, const struct weft_group_part *
     all.claims = weft_claims_begin(server, claim.request, claim.count);
     all.complete_call = (struct weft_complete_call){.item = (const void *)all.complete.fold.item,
                                                     .count = all.complete.fold.count,
+                                                    .arena = all.complete.fold.arena,
                                                     .answer = (void *)all.complete.fold.answer};
     all.submit_call = (struct weft_submit_call){.ns = "default",
                                                 .item = (const void *)all.submit.fold.item,
                                                 .count = all.submit.fold.count,
+                                                .arena = all.submit.fold.arena,
                                                 .answer = (void *)all.submit.fold.answer};
     const struct weft_together calls = {.complete =
                                             all.complete_call.count ? &all.complete_call : NULL,

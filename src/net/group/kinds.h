@@ -32,10 +32,12 @@ struct weft_kind {
 /* All zero for groups that run alone. */
 extern const struct weft_kind weft_kinds[WEFT_GROUP_COUNT];
 
-/* The call of the engine for items of a kind, which name their namespace; not for claims. */
+/* The call of the engine for items of a kind, which name their namespace; not for claims. Errors of
+ * items are in the arena. */
 WEFT_MUST_CHECK enum weft_rc weft_kind_call(struct weft_engine *engine,
                                             const struct weft_kind *kind, const void *item,
-                                            size_t count, void *ret_answer, struct weft_err *err);
+                                            size_t count, struct weft_arena *arena,
+                                            void *ret_answer, struct weft_err *err);
 
 /* ---- group_run.c ----------------------------------------------------------------------------- */
 

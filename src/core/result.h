@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef WEFT_CORE_RESULT_H
+#define WEFT_CORE_RESULT_H
+
+/*
+ * What became of each item of a call, as engine, server and backends of the client pass it on. The
+ * structs of weft.h, which the client fills from these (client/client.c), hold a whole struct
+ * weft_err for each item; a result holds a pointer. It comes first in every result. NULL: the item
+ * went well, rc is WEFT_OK. Otherwise it is in the arena of the call, and items may share one.
+ */
+
+#include "weft/weft.h"
+
+/* The members of a result that tell of a failure. */
+#define WEFT_FAILED(story) .err = (story), .rc = (story)->rc
+
+struct weft_submit_result {
+    const struct weft_err *err;
+    enum weft_rc rc;
+    enum weft_state state;
+    struct weft_id id;
+    bool duplicate;
+};
+
+struct weft_lease_result {
+    const struct weft_err *err;
+    enum weft_rc rc;
+    enum weft_fence fence;
+    enum weft_state state;
+    weft_usec lease_expires_us;
+    weft_usec run_at_us;
+};
+
+struct weft_steer_result {
+    const struct weft_err *err;
+    enum weft_rc rc;
+    enum weft_state state;
+    bool changed;
+};
+
+struct weft_flow_result {
+    const struct weft_err *err;
+    enum weft_rc rc;
+    enum weft_flow_state state;
+    struct weft_id id;
+    int32_t revision;
+    bool duplicate;
+    struct weft_id *node; /* the caller's array, or NULL */
+    size_t blamed;
+};
+
+#endif
