@@ -110,16 +110,17 @@ static void together_run(struct run *run, struct weft_engine *engine, struct hea
     struct weft_lease_answer answer[ITEMS] = {0};
     struct weft_submitted submitted = {0};
     const struct weft_spec spec = {.kind = "beside", .lane = "beside"};
-    struct weft_complete_call complete = {.item = item, .count = ITEMS, .answer = answer};
-    struct weft_submit_call submit = {
-        .ns = "default", .item = &spec, .count = 1, .answer = &submitted};
+    struct weft_joint_call call[] = {
+        {.op = WEFT_OP_COMPLETE, .item = item, .count = ITEMS, .answer = answer},
+        {.op = WEFT_OP_SUBMIT, .ns = "default", .item = &spec, .count = 1, .answer = &submitted},
+    };
     for (size_t i = 0; i < ITEMS; i++)
         item[i] = (struct weft_complete){.id = run->id[i], .epoch = run->epoch[i]};
-    weft_engine_together(engine, &(struct weft_together){.complete = &complete, .submit = &submit});
+    weft_engine_together(engine, call, WEFT_LEN(call), NULL, NULL);
     for (size_t i = 0; i < ITEMS; i++)
         heard->item[i] = answer[i].err.rc;
-    enum weft_rc rc = complete.rc ? complete.rc : submit.rc;
-    hear(heard, rc ? rc : submitted.err.rc, complete.rc ? &complete.err : &submit.err);
+    enum weft_rc rc = call[0].rc ? call[0].rc : call[1].rc;
+    hear(heard, rc ? rc : submitted.err.rc, call[0].rc ? &call[0].err : &call[1].err);
 }
 
 static void prepare_ended(struct run *run, struct weft_engine *clean)

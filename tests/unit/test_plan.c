@@ -130,7 +130,7 @@ static void test_small(void)
 
 /* ---- Slots ----------------------------------------------------------------------------------- */
 
-static struct weft_request *room[THREADS * 4][WEFT_GROUP_PARTS_MAX][WEFT_BATCH_MAX];
+static struct weft_request *room[THREADS * 4][WEFT_JOINT_MAX][WEFT_BATCH_MAX];
 static struct weft_batch batches[THREADS * 4];
 static size_t running;
 
@@ -146,7 +146,7 @@ static size_t run(struct weft_plan *plan, weft_usec now_us)
     size_t before = running;
     for (;;) {
         struct weft_batch *batch = &batches[running];
-        for (size_t i = 0; i < WEFT_GROUP_PARTS_MAX; i++)
+        for (size_t i = 0; i < WEFT_JOINT_MAX; i++)
             batch->part[i].request = room[running][i];
         if (!weft_plan_take(plan, now_us, batch))
             return running - before;
@@ -528,7 +528,7 @@ static void test_room_goes_meanwhile(void)
     ok(pthread_create(&thread, NULL, fill_and_free, &sender) == 0, "a thread sends answers");
     int takes = 0, empty_batches = 0;
     struct weft_batch *batch = &batches[0];
-    for (size_t i = 0; i < WEFT_GROUP_PARTS_MAX; i++)
+    for (size_t i = 0; i < WEFT_JOINT_MAX; i++)
         batch->part[i].request = room[0][i];
     for (int i = 0; i < TRIES && takes < TAKES; i++) {
         if (!weft_plan_take(&plan, 0, batch))

@@ -3,8 +3,8 @@
 /*
  * Claims that wait, and wakes that come at the worst moment: while a claim looks for work. The
  * engine, the loop and the queues are stand-ins, so that the order of things is the test's: what
- * happens in the middle of a look is done by the engine's stand-in. Nothing here waits: a claim
- * that must look again is queued again before weft_claims_run() returns, or it is not at all until
+ * happens in the middle of a look is done by the test's look(). Nothing here waits: a claim
+ * that must look again is queued again before weft_claims_end() returns, or it is not at all until
  * the slow poll, a minute from here.
  */
 
@@ -105,27 +105,6 @@ enum weft_rc weft_engine_claim_check(const struct weft_claim *claim, struct weft
     (void)claim;
     (void)err;
     return WEFT_OK;
-}
-
-void weft_engine_together(struct weft_engine *engine, const struct weft_together *calls)
-{
-    (void)engine;
-    struct weft_claim_call *call = calls->claim;
-    stage->looks++;
-    stage->reserved = atomic_load(&stage->answers.reserved);
-    call->result.count = stage->finds;
-    call->result.item = weft_new_array(call->arena, struct weft_claimed, stage->finds + 1);
-    for (uint32_t i = 0; i < stage->finds; i++)
-        call->result.item[i] = (struct weft_claimed){.epoch = 1, .lane = "a", .kind = "k"};
-    stage->finds = 0;
-    if (stage->during.count > 0) {
-        struct weft_woken woken = stage->during;
-        stage->during.count = 0;
-        weft_waits_wake(stage->server.waits, WEFT_WAKE_LOCAL, &woken, 1);
-    }
-    bool fails = stage->fails;
-    stage->fails = false;
-    call->rc = fails ? weft_fail(&call->err, WEFT_UNAVAILABLE, "the store is down") : WEFT_OK;
 }
 
 enum weft_rc weft_engine_claim_rest(struct weft_engine *engine, struct weft_claim_result *result,
@@ -280,9 +259,35 @@ static struct weft_request *claim_of(struct stage *s, const char *lane)
     return request;
 }
 
+/* The look of a claim, which the engine would make. */
+static void look(struct stage *s, struct weft_joint_call *call)
+{
+    struct weft_claim_result *result = call->answer;
+    s->looks++;
+    s->reserved = atomic_load(&s->answers.reserved);
+    result->count = s->finds;
+    result->item = weft_new_array(call->arena, struct weft_claimed, s->finds + 1);
+    for (uint32_t i = 0; i < s->finds; i++)
+        result->item[i] = (struct weft_claimed){.epoch = 1, .lane = "a", .kind = "k"};
+    s->finds = 0;
+    if (s->during.count > 0) {
+        struct weft_woken woken = s->during;
+        s->during.count = 0;
+        weft_waits_wake(s->server.waits, WEFT_WAKE_LOCAL, &woken, 1);
+    }
+    bool fails = s->fails;
+    s->fails = false;
+    call->rc = fails ? weft_fail(&call->err, WEFT_UNAVAILABLE, "the store is down") : WEFT_OK;
+}
+
 static void run(struct stage *s, struct weft_request *request)
 {
-    weft_claims_run(&s->server, &request, 1);
+    struct weft_group_part part = {.group = WEFT_GROUP_CLAIM, .request = &request, .count = 1};
+    struct weft_joint_call call;
+    weft_claims_begin(&s->server, &part, &call);
+    if (call.count > 0)
+        look(s, &call);
+    weft_claims_end(&s->server, &part, &call);
 }
 
 /* Takes the next one that was queued again, or NULL. */

@@ -52,6 +52,18 @@ enum {
     HUGE_ANSWER = 1 << 20, /* cut to size as well: for smaller ones that costs more than it frees */
 };
 
+/* The claims of one call, until the last of them is answered. */
+struct claims {
+    struct weft_arena *arena;
+    struct weft_request **request;
+    struct weft_answers_room *room; /* reserved for the answers */
+    size_t rooms;
+    struct weft_claim_result result;
+    struct weft_arena *result_arena;
+    size_t *apart; /* indexes of claims whose answers need many upstreams, which are read last */
+    size_t aparts;
+};
+
 struct claim_state {
     struct weft_claim claim;
     weft_usec until_us;      /* boot time; 0: does not wait */
@@ -218,7 +230,7 @@ static void wait_for_room(struct weft_server *server, struct weft_request *reque
 }
 
 /* Reserves room for a claim of a call, as long as the call has some left to reserve. */
-static void reserve(struct weft_claims_lot *lot, struct weft_request *request, size_t *left)
+static void reserve(struct claims *claims, struct weft_request *request, size_t *left)
 {
     const struct weft_claim *claim = weft_claims_of(request);
     size_t size = (claim->max ? claim->max : 1) * (size_t)WEFT_PAYLOAD_MAX;
@@ -226,16 +238,16 @@ static void reserve(struct weft_claims_lot *lot, struct weft_request *request, s
         size = *left;
     *left -= size;
     if (size > 0)
-        lot->room[lot->rooms++] =
+        claims->room[claims->rooms++] =
             weft_answers_reserve(answers_of(request->server), request->ns, size);
 }
 
 /* The answers of the call are counted by now. */
-static void unreserve(struct weft_server *server, const struct weft_claims_lot *lot)
+static void unreserve(struct weft_server *server, const struct claims *claims)
 {
     bool opens = false;
-    for (size_t i = 0; i < lot->rooms; i++)
-        opens |= weft_answers_unreserve(answers_of(server), &lot->room[i]);
+    for (size_t i = 0; i < claims->rooms; i++)
+        opens |= weft_answers_unreserve(answers_of(server), &claims->room[i]);
     if (opens)
         weft_groups_look(server->groups);
 }
@@ -252,22 +264,21 @@ static bool is_over(const struct weft_request *request, weft_usec now_us)
  * Gives the workers that are new here their names. A claim whose namespace may not have one more
  * gets its answer; any other error is left to the call.
  */
-static void meet_workers(struct weft_server *server, const struct weft_claims_lot *lot,
-                         size_t count)
+static void meet_workers(struct weft_server *server, const struct claims *claims, size_t count)
 {
-    struct weft_watch *watch = weft_new_array(lot->arena, struct weft_watch, count + 1);
-    struct weft_request **request = weft_new_array(lot->arena, struct weft_request *, count + 1);
+    struct weft_watch *watch = weft_new_array(claims->arena, struct weft_watch, count + 1);
+    struct weft_request **request = weft_new_array(claims->arena, struct weft_request *, count + 1);
     size_t met = 0;
     for (size_t i = 0; i < count; i++) {
-        const struct claim_state *state = lot->request[i]->state;
+        const struct claim_state *state = claims->request[i]->state;
         if (state->slept || weft_roster_knows(server->roster, &state->claim))
             continue;
-        request[met] = lot->request[i];
+        request[met] = claims->request[i];
         watch[met++] = (struct weft_watch){.ns = state->claim.ns, .worker = state->claim.worker};
     }
     if (met == 0)
         return;
-    struct weft_worker_met *answer = weft_new_array(lot->arena, struct weft_worker_met, met);
+    struct weft_worker_met *answer = weft_new_array(claims->arena, struct weft_worker_met, met);
     if (weft_engine_meet_workers(server->engine, watch, met, answer, NULL))
         return;
     for (size_t i = 0; i < met; i++)
@@ -276,14 +287,14 @@ static void meet_workers(struct weft_server *server, const struct weft_claims_lo
 }
 
 /* Answers the claims whose wait is over and keeps the others; enters those that may wait. */
-static size_t admit(struct weft_server *server, struct weft_claims_lot *lot, size_t count)
+static size_t admit(struct weft_server *server, struct claims *claims, size_t count)
 {
     size_t kept = 0;
-    struct weft_request **request = lot->request;
+    struct weft_request **request = claims->request;
     struct weft_answers *answers = answers_of(server);
     size_t left = answers ? weft_answers_call_max(answers) : 0;
     weft_usec now_us = weft_boot_us(), store_us = weft_clock_now(weft_engine_clock(server->engine));
-    meet_workers(server, lot, count);
+    meet_workers(server, claims, count);
     for (size_t i = 0; i < count; i++) {
         struct claim_state *state = request[i]->state;
         if (request[i]->reply.status || refuse_late(request[i])) {
@@ -301,7 +312,7 @@ static size_t admit(struct weft_server *server, struct weft_claims_lot *lot, siz
         }
         bool first = !state->slept || state->room_until_us;
         state->room_until_us = 0;
-        reserve(lot, request[i], &left);
+        reserve(claims, request[i], &left);
         if (state->until_us)
             weft_waits_enter(server->waits, request[i], state->until_us);
         if (first)
@@ -311,29 +322,34 @@ static size_t admit(struct weft_server *server, struct weft_claims_lot *lot, siz
     return kept;
 }
 
-struct weft_claims_lot *weft_claims_begin(struct weft_server *server, struct weft_request **request,
-                                          size_t count)
+void weft_claims_begin(struct weft_server *server, struct weft_group_part *part,
+                       struct weft_joint_call *ret_call)
 {
     struct weft_arena *arena = weft_arena_new();
-    struct weft_claims_lot *lot = weft_new(arena, struct weft_claims_lot);
-    *lot = (struct weft_claims_lot){.arena = arena,
-                                    .request = request,
-                                    .room =
-                                        weft_new_array(arena, struct weft_answers_room, count + 1)};
-    count = count ? admit(server, lot, count) : 0;
+    struct claims *claims = weft_new(arena, struct claims);
+    *claims =
+        (struct claims){.arena = arena,
+                        .request = part->request,
+                        .room = weft_new_array(arena, struct weft_answers_room, part->count + 1),
+                        .result_arena = weft_arena_new()};
+    size_t count = admit(server, claims, part->count);
     struct weft_claim *claim = weft_new_array(arena, struct weft_claim, count + 1);
     for (size_t i = 0; i < count; i++)
-        claim[i] = *weft_claims_of(request[i]);
-    lot->call = (struct weft_claim_call){
-        .ns = "default", .item = claim, .count = count, .arena = weft_arena_new()};
-    return lot;
+        claim[i] = *weft_claims_of(part->request[i]);
+    part->state = claims;
+    *ret_call = (struct weft_joint_call){.op = WEFT_OP_CLAIM,
+                                         .ns = "default",
+                                         .item = claim,
+                                         .count = count,
+                                         .answer = &claims->result,
+                                         .arena = claims->result_arena};
 }
 
-static void free_lot(struct weft_server *server, struct weft_claims_lot *lot)
+static void free_claims(struct weft_server *server, struct claims *claims)
 {
-    unreserve(server, lot);
-    weft_arena_free(lot->call.arena);
-    weft_arena_free(lot->arena);
+    unreserve(server, claims);
+    weft_arena_free(claims->result_arena);
+    weft_arena_free(claims->arena);
 }
 
 static bool needs_rest(const struct weft_claim_result *result, size_t index)
@@ -366,55 +382,48 @@ static void fail_late(struct weft_request *request, const struct weft_claim_resu
  */
 static void answer_apart(struct weft_server *server, void *context)
 {
-    struct weft_claims_lot *lot = context;
-    struct weft_claim_result *result = &lot->call.result;
+    struct claims *claims = context;
+    struct weft_claim_result *result = &claims->result;
     struct weft_err err = {0};
-    enum weft_rc rc = weft_engine_claim_rest(server->engine, result, lot->call.arena, &err);
-    for (size_t i = 0; i < lot->aparts; i++) {
-        struct weft_request *request = lot->request[i];
+    enum weft_rc rc = weft_engine_claim_rest(server->engine, result, claims->result_arena, &err);
+    for (size_t i = 0; i < claims->aparts; i++) {
+        struct weft_request *request = claims->request[i];
         if (rc)
-            fail_late(request, result, lot->apart[i], &err);
+            fail_late(request, result, claims->apart[i], &err);
         else
-            (void)settle(request, result, lot->apart[i]); /* it got something: it does not sleep */
+            (void)settle(request, result,
+                         claims->apart[i]); /* it got something: it does not sleep */
         weft_loop_answer(server, &request, 1);
     }
-    free_lot(server, lot);
+    free_claims(server, claims);
 }
 
-void weft_claims_end(struct weft_server *server, struct weft_claims_lot *lot)
+void weft_claims_end(struct weft_server *server, struct weft_group_part *part,
+                     struct weft_joint_call *call)
 {
-    struct weft_claim_call *call = &lot->call;
-    struct weft_request **request = lot->request, **later = NULL;
+    struct claims *claims = part->state;
+    struct weft_request **request = claims->request, **later = NULL;
     size_t answered = 0;
     for (size_t i = 0; i < call->count; i++) {
         if (call->rc) {
             weft_waits_leave(server->waits, request[i], WEFT_WAIT_FAILED);
             weft_reply_error(request[i], &call->err);
-        } else if (needs_rest(&call->result, i)) {
+        } else if (needs_rest(&claims->result, i)) {
             if (!later) {
-                later = weft_new_array(lot->arena, struct weft_request *, call->count);
-                lot->apart = weft_new_array(lot->arena, size_t, call->count);
+                later = weft_new_array(claims->arena, struct weft_request *, call->count);
+                claims->apart = weft_new_array(claims->arena, size_t, call->count);
             }
-            later[lot->aparts] = request[i];
-            lot->apart[lot->aparts++] = i;
+            later[claims->aparts] = request[i];
+            claims->apart[claims->aparts++] = i;
             continue;
         }
-        if (call->rc || settle(request[i], &call->result, i))
+        if (call->rc || settle(request[i], &claims->result, i))
             request[answered++] = request[i];
     }
     weft_loop_answer(server, request, answered);
-    lot->request = later;
+    claims->request = later;
     if (later)
-        weft_groups_do(server->groups, answer_apart, lot);
+        weft_groups_do(server->groups, answer_apart, claims);
     else
-        free_lot(server, lot);
-}
-
-void weft_claims_run(struct weft_server *server, struct weft_request **request, size_t count)
-{
-    struct weft_claims_lot *lot = weft_claims_begin(server, request, count);
-    struct weft_claim_call *call = &lot->call;
-    if (call->count > 0)
-        weft_engine_together(server->engine, &(struct weft_together){.claim = call});
-    weft_claims_end(server, lot);
+        free_claims(server, claims);
 }

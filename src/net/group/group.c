@@ -22,7 +22,7 @@
 #include "base/thread.h"
 #include "engine/engine.h"
 #include "net/auth.h"
-#include "net/group/kinds.h"
+#include "net/group/group_run.h"
 #include "net/group/plan.h"
 #include "net/http/answers.h"
 #include "net/http/body.h"
@@ -215,11 +215,11 @@ void weft_groups_side_work(void *context)
 static void *run_thread(void *context)
 {
     struct weft_groups *groups = context;
-    struct weft_request *request[WEFT_GROUP_PARTS_MAX][WEFT_BATCH_MAX] = {0};
+    struct weft_request *request[WEFT_JOINT_MAX][WEFT_BATCH_MAX] = {0};
     struct weft_batch batch = {0};
     struct task *task = NULL;
     unsigned rests = 0;
-    for (size_t i = 0; i < WEFT_GROUP_PARTS_MAX; i++)
+    for (size_t i = 0; i < WEFT_JOINT_MAX; i++)
         batch.part[i].request = request[i];
     pthread_mutex_lock(&groups->lock);
     for (;;) {

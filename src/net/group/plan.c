@@ -61,6 +61,13 @@ enum {
 };
 #define JOINT_OLD_US (12 * WEFT_MS) /* something holds the call up: others need not wait for it */
 
+/* The groups that may share a transaction. */
+static const bool joins[WEFT_GROUP_COUNT] = {
+#define FOLDED(op_, label_, joins_, ...) [WEFT_GROUP_##op_] = WEFT_JOINS_##joins_,
+#define ALONE(...)
+#include "wire/ops.def"
+};
+
 void weft_plan_init(struct weft_plan *plan, uint32_t threads, size_t writers)
 {
     *plan = (struct weft_plan){.threads = threads, .writers = writers};
@@ -129,6 +136,12 @@ bool weft_plan_has_room_to_walk(const struct weft_plan *plan, const struct weft_
 }
 
 /* ---- Limits ---------------------------------------------------------------------------------- */
+
+/* Every request that is folded writes. */
+static bool turn_writes(size_t turn)
+{
+    return turn != TASKS && !weft_group_alone((enum weft_group)turn);
+}
 
 static bool is_slow(size_t group)
 {
@@ -284,7 +297,7 @@ static bool has_thread(const struct weft_plan *plan, size_t turn)
 static bool may_join(const struct weft_plan *plan, size_t group)
 {
     const struct weft_fair_sum *small = &plan->queue[group].fair.small;
-    return plan->writers > 1 && weft_kinds[group].joins && small->count > 0 &&
+    return plan->writers > 1 && joins[group] && small->count > 0 &&
            small->items <= WEFT_SMALL_ITEMS && small->bytes <= WEFT_SMALL_BYTES &&
            plan->queue[group].running < WEFT_JOINTS_MAX;
 }
@@ -326,7 +339,7 @@ static bool may_run_apart(const struct weft_plan *plan, size_t group)
     if ((!large && may_join(plan, group)) || (plan->aside && queue->fair.small.count == 0))
         return false;
     bool beside = large && queue->fair.lines > 1;
-    return (beside ? queue->apart : queue->running) < weft_kinds[group].calls;
+    return (beside ? queue->apart : queue->running) == 0;
 }
 
 enum way { NOT_NOW, JOINTLY, APART };
@@ -335,16 +348,11 @@ enum way { NOT_NOW, JOINTLY, APART };
 static enum way way_of(const struct weft_plan *plan, size_t group, weft_usec now_us)
 {
     if (plan->queue[group].fair.all.count == 0 || !has_thread(plan, group) ||
-        (weft_kinds[group].writes && plan->writing >= plan->writers))
+        (turn_writes(group) && plan->writing >= plan->writers))
         return NOT_NOW;
     if (may_join(plan, group) && may_begin_joint(plan, now_us))
         return JOINTLY;
     return may_run_apart(plan, group) ? APART : NOT_NOW;
-}
-
-static bool turn_writes(size_t turn)
-{
-    return turn != TASKS && weft_kinds[turn].writes;
 }
 
 /* The next turn of the kinds that write, or of the others. */
@@ -497,7 +505,7 @@ bool weft_plan_take(struct weft_plan *plan, weft_usec now_us, struct weft_batch 
         plan->tasks--;
         plan->tasks_running++;
     } else {
-        plan->writing += weft_kinds[turn].writes;
+        plan->writing += turn_writes(turn);
     }
     return true;
 }
@@ -541,5 +549,5 @@ void weft_plan_give_back(struct weft_plan *plan, const struct weft_batch *batch)
         batch->joint->requests = 0;
     else
         plan->queue[turn].apart--;
-    plan->writing -= weft_kinds[turn].writes;
+    plan->writing -= turn_writes(turn);
 }

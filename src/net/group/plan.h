@@ -8,7 +8,7 @@
  */
 
 #include "net/group/fair.h"
-#include "net/group/kinds.h"
+#include "net/group/group_run.h"
 #include "net/http/answers.h"
 
 enum {
@@ -58,8 +58,8 @@ struct weft_plan {
 
 /* What a thread took. */
 struct weft_batch {
-    bool task;                                         /* the first one; or requests: */
-    struct weft_group_part part[WEFT_GROUP_PARTS_MAX]; /* each with room for WEFT_BATCH_MAX */
+    bool task;                                   /* the first one; or requests: */
+    struct weft_group_part part[WEFT_JOINT_MAX]; /* each with room for WEFT_BATCH_MAX */
     size_t parts;
     struct weft_joint *joint;   /* the call is for several kinds; or NULL */
     struct weft_holder *holder; /* the call is of a slow class; or NULL */
