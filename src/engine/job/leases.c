@@ -178,6 +178,8 @@ static void tell(struct weft_tx *tx, const struct lease_call *call)
     weft_change_news(&news, &call->changes);
     for (size_t i = 0; i < call->completed.count; i++) {
         const struct weft_live_end_out *row = &weft_out_live_end(&call->completed)[i];
+        if (i == 0)
+            news.completed = (struct weft_id_column){&row->id, sizeof(*row), call->completed.count};
         int32_t queue = row->queue;
         weft_news_of(&news, queue)->freed++;
         weft_news_ended(&news, queue, WEFT_STATE_SUCCEEDED);

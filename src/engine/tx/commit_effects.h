@@ -4,9 +4,12 @@
 
 /* What a commit changed for others, passed on once after it. */
 
-#include "base/base.h"
+#include "engine/tx/batch.h"
+
+#include <stdatomic.h>
 
 struct weft_arena;
+struct weft_changes;
 struct weft_engine;
 
 /* So many executions of a queue became claimable, or may be: a slot was freed, a lane was opened.
@@ -40,6 +43,9 @@ typedef void weft_leases_fn(void *context, const int32_t *worker, size_t count);
  */
 typedef void weft_flows_fn(void *context, const struct weft_id *flow, size_t count);
 
+/* Executions and flows that ended, told like news. */
+typedef void weft_ended_fn(void *context, const struct weft_id *id, size_t count);
+
 /* What a transaction did to one queue. */
 struct weft_queue_news {
     int32_t queue;
@@ -62,15 +68,24 @@ struct weft_commit_effects {
     size_t flows, flow_room;
     int32_t *worker; /* workers that have to be told of leases, each once */
     size_t workers, worker_room;
+    /* For weft_engine_on_ended(); borrowed. */
+    const struct weft_changes *changes; /* NULL: none */
+    struct weft_id_column completed;    /* executions that ended without a change of these */
+    struct weft_id_column ended_flows;
 };
 
 /* To be set before the first operation; NULL: no listener. */
 void weft_engine_on_news(struct weft_engine *engine, weft_news_fn *fn, void *context);
 void weft_engine_on_leases(struct weft_engine *engine, weft_leases_fn *fn, void *context);
 void weft_engine_on_flows(struct weft_engine *engine, weft_flows_fn *fn, void *context);
-
-/* Flows that ended by a commit of this process, told like news; NULL: no listener. */
-void weft_engine_on_flows_ended(struct weft_engine *engine, weft_flows_fn *fn, void *context);
+/*
+ * What commits of this process end, in any way: by its worker, by a call, by a scanner, by the
+ * cascade. Told only while *awaited is not 0, so that an end that no request waits for costs
+ * nothing: it is read after the commit. Not told: rows of the inbox that end as they begin, which
+ * no request can have waited for.
+ */
+void weft_engine_on_ended(struct weft_engine *engine, weft_ended_fn *fn, void *context,
+                          const _Atomic size_t *awaited);
 
 /*
  * News from another replica: puts the queues on the list of claimable ones (loading the names of

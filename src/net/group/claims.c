@@ -3,7 +3,7 @@
 /*
  * POST /v1/claims. Claims that come at the same time become one call of the engine, which takes
  * work for all of them in one transaction. A claim that finds nothing and may wait goes to sleep
- * (wait_claims.c) and comes back here when it is woken; when its time is up it is answered without
+ * (wait/waits.c) and comes back here when it is woken; when its time is up it is answered without
  * another look, because work would have woken it.
  *
  * A claim begins only while there is room for its answer (answers.h): leases that were given must
@@ -40,7 +40,7 @@
 #include "net/request.h"
 #include "net/server.h"
 #include "net/upkeep/roster.h"
-#include "net/wait/wait_claims.h"
+#include "net/wait/waits.h"
 #include "weft/weft.h"
 #include "wire/wire.h"
 
@@ -221,7 +221,7 @@ static void wait_for_room(struct weft_server *server, struct weft_request *reque
     if (!state->room_until_us)
         state->room_until_us = now_us + WEFT_ANSWERS_WAIT_US;
     state->slept = true;
-    if (weft_waits_park(server->waits, request, state->room_until_us))
+    if (weft_waits_park(server->waits, request, &state->claim, state->room_until_us))
         return;
     weft_waits_leave(server->waits, request, WEFT_WAIT_FAILED);
     (void)weft_answers_full(answers_of(server), request->ns, &err);
@@ -314,7 +314,7 @@ static size_t admit(struct weft_server *server, struct claims *claims, size_t co
         state->room_until_us = 0;
         reserve(claims, request[i], &left);
         if (state->until_us)
-            weft_waits_enter(server->waits, request[i], state->until_us);
+            weft_waits_enter(server->waits, request[i], &state->claim, state->until_us);
         if (first)
             weft_roster_seen(server->roster, &state->claim, store_us);
         request[kept++] = request[i];

@@ -30,7 +30,7 @@
 #include "net/metrics.h"
 #include "net/request.h"
 #include "net/server.h"
-#include "net/wait/wait_ends.h"
+#include "net/wait/waits.h"
 #include "wire/ops.h"
 
 #include <assert.h>

@@ -37,8 +37,6 @@
 #include "net/upkeep/presence.h"
 #include "net/upkeep/roster.h"
 #include "net/upkeep/supervisor.h"
-#include "net/wait/wait_claims.h"
-#include "net/wait/wait_ends.h"
 #include "net/wait/waits.h"
 
 #include <pthread.h>

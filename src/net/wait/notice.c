@@ -24,8 +24,7 @@
 #include "net/upkeep/supervisor.h"
 #include "net/upkeep/upkeep.h"
 #include "net/wait/notice_text.h"
-#include "net/wait/wait_claims.h"
-#include "net/wait/wait_ends.h"
+#include "net/wait/waits.h"
 #include "store/notify.h"
 
 #include <assert.h>
