@@ -27,7 +27,6 @@
 #include "net/http/origin.h"
 #include "net/metrics.h"
 #include "net/route.h"
-#include "net/upkeep/presence.h"
 #include "net/upkeep/roster.h"
 #include "net/upkeep/supervisor.h"
 #include "net/upkeep/upkeep.h"
@@ -182,7 +181,6 @@ enum weft_rc weft_server_open(struct weft_server *server, struct weft_err *err)
     server->roster = weft_roster_new();
     server->waits = weft_waits_new(server, NULL);
     server->supervisor = weft_supervisor_new(server);
-    server->presence = weft_presence_new(server);
     server->upkeep = weft_upkeep_new(server);
     server->notices = weft_notices_new(server);
     server->cascades = weft_flow_work_new(
@@ -309,7 +307,6 @@ void weft_server_free(struct weft_server *server)
     weft_groups_free(server->groups); /* releases the leases of answers that no client took */
     weft_notices_free(server->notices);
     weft_upkeep_free(server->upkeep);
-    weft_presence_free(server->presence);
     weft_supervisor_free(server->supervisor);
     weft_flow_work_free(server->cascades);
     weft_flow_work_free(server->drains);

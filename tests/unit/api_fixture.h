@@ -37,10 +37,10 @@
 #include "net/request.h"
 #include "net/route.h"
 #include "net/server.h"
-#include "net/upkeep/presence.h"
 #include "net/upkeep/roster.h"
 #include "net/upkeep/scanner_schedule.h"
 #include "net/upkeep/supervisor.h"
+#include "net/upkeep/upkeep.h"
 #include "net/wait/waits.h"
 #include "weft/admin.h"
 #include "weft/weft.h"
@@ -169,7 +169,7 @@ enum weft_rc weft_supervisor_run(struct weft_server *server, enum weft_scanner s
     return weft_engine_pass(server->engine, scanner, NULL, ret_report, err);
 }
 
-const char *weft_presence_uncovered(struct weft_server *server, struct weft_arena *arena)
+const char *weft_upkeep_uncovered(struct weft_server *server, struct weft_arena *arena)
 {
     (void)server;
     (void)arena;

@@ -18,18 +18,13 @@
 #include "net/group/claims.h"
 
 #include "base/alloc.h"
-#include "base/arena.h"
-#include "base/buf.h"
 #include "base/clock.h"
 #include "base/err.h"
-#include "base/json.h"
 #include "base/limits.h"
 #include "base/log.h"
 #include "engine/admin/workers.h"
 #include "engine/engine.h"
-#include "engine/job/claim.h"
 #include "engine/job/claim_upstreams.h"
-#include "engine/job/joint.h"
 #include "engine/job/lease_watch.h"
 #include "engine/job/leases.h"
 #include "net/auth.h"
@@ -41,7 +36,6 @@
 #include "net/server.h"
 #include "net/upkeep/roster.h"
 #include "net/wait/waits.h"
-#include "weft/weft.h"
 #include "wire/wire.h"
 
 #include <stdlib.h>
@@ -119,12 +113,15 @@ static void give_back(struct weft_server *server, void *context)
     free(back);
 }
 
-static struct give_back *held_by(const struct claim_state *state)
+/* The leases that a request holds, and then holds no more; the caller frees them. */
+static struct give_back *take_held(struct weft_request *request)
 {
+    struct claim_state *state = request->state;
     size_t size = state->held_count * sizeof(*state->held);
     struct give_back *back = weft_alloc(1, sizeof(*back) + size);
     back->count = state->held_count;
     memcpy(back->item, state->held, size);
+    state->held_count = 0;
     return back;
 }
 
@@ -132,24 +129,36 @@ void weft_claims_undelivered(struct weft_request *request)
 {
     const struct claim_state *state = request->state;
     if (state && state->held_count > 0)
-        weft_groups_do(request->server->groups, give_back, held_by(state));
+        weft_groups_do(request->server->groups, give_back, take_held(request));
 }
 
 /* ---- Answers --------------------------------------------------------------------------------- */
 
+/* Notes the leases that one claim of a call got; says how many. */
+static size_t hold(struct weft_request *request, const struct weft_claim_result *result,
+                   size_t index)
+{
+    struct claim_state *state = request->state;
+    size_t got = 0;
+    for (size_t i = 0; i < result->count; i++)
+        got += result->item[i].claim == index;
+    if (got > 0) /* a claim that finds nothing looks many times */
+        state->held = weft_new_array(request->arena, struct weft_put_back, got);
+    for (size_t i = 0; i < result->count && got > 0; i++)
+        if (result->item[i].claim == index)
+            state->held[state->held_count++] =
+                (struct weft_put_back){.id = result->item[i].id, .epoch = result->item[i].epoch};
+    return got;
+}
+
 static void answer_items(struct weft_request *request, const struct weft_claim_result *result,
                          size_t index)
 {
-    struct claim_state *state = request->state;
     struct weft_json_writer out;
     weft_reply_items(request, &out);
-    for (size_t i = 0; i < result->count; i++) {
-        if (result->item[i].claim != index)
-            continue;
-        weft_wire_write(&weft_wire_claimed, &result->item[i], &out);
-        state->held[state->held_count++] =
-            (struct weft_put_back){.id = result->item[i].id, .epoch = result->item[i].epoch};
-    }
+    for (size_t i = 0; i < result->count; i++)
+        if (result->item[i].claim == index)
+            weft_wire_write(&weft_wire_claimed, &result->item[i], &out);
     weft_json_end_array(&out);
     weft_json_end_object(&out);
 }
@@ -178,19 +187,15 @@ static bool settle(struct weft_request *request, const struct weft_claim_result 
 {
     struct weft_server *server = request->server;
     struct claim_state *state = request->state;
-    size_t got = 0;
-    for (size_t i = 0; i < result->count; i++)
-        got += result->item[i].claim == index;
+    size_t got = hold(request, result, index);
     if (got == 0 && state->until_us) {
         state->slept = true;
         if (weft_waits_sleep(server->waits, request, result->contended))
             return false;
     }
-    state->held = weft_new_array(request->arena, struct weft_put_back, got + 1);
     answer_items(request, result, index);
     if (got > 0 && (refuse_late(request) || weft_loop_gone(request))) {
-        give_back(server, held_by(state));
-        state->held_count = 0;
+        give_back(server, take_held(request));
         weft_waits_leave(server->waits, request, WEFT_WAIT_FAILED);
     } else {
         size_t max = state->claim.max ? state->claim.max : 1;
@@ -364,14 +369,8 @@ static bool needs_rest(const struct weft_claim_result *result, size_t index)
 static void fail_late(struct weft_request *request, const struct weft_claim_result *result,
                       size_t index, const struct weft_err *err)
 {
-    struct claim_state *state = request->state;
-    state->held = weft_new_array(request->arena, struct weft_put_back, result->count + 1);
-    for (size_t i = 0; i < result->count; i++)
-        if (result->item[i].claim == index)
-            state->held[state->held_count++] =
-                (struct weft_put_back){.id = result->item[i].id, .epoch = result->item[i].epoch};
-    give_back(request->server, held_by(state));
-    state->held_count = 0;
+    (void)hold(request, result, index);
+    give_back(request->server, take_held(request));
     weft_waits_leave(request->server->waits, request, WEFT_WAIT_FAILED);
     weft_reply_error(request, err);
 }

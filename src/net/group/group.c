@@ -13,8 +13,6 @@
 #include "net/group/group.h"
 
 #include "base/alloc.h"
-#include "base/arena.h"
-#include "base/buf.h"
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/heap.h"
@@ -22,16 +20,13 @@
 #include "base/thread.h"
 #include "engine/engine.h"
 #include "net/auth.h"
-#include "net/group/group_run.h"
 #include "net/group/plan.h"
-#include "net/http/answers.h"
 #include "net/http/body.h"
 #include "net/http/loop.h"
 #include "net/metrics.h"
 #include "net/request.h"
 #include "net/server.h"
 #include "net/wait/waits.h"
-#include "wire/ops.h"
 
 #include <assert.h>
 #include <pthread.h>
@@ -43,10 +38,6 @@ enum {
     LARGE_BODY = 64 << 10, /* an answer that may wait in memory takes no more than it needs */
 };
 
-/*
- * Something else to do on an engine thread. It may write, but does not count as a call that does:
- * one that reads for long would keep all writing away from a store with one writer.
- */
 struct task {
     struct task *next;
     void (*fn)(struct weft_server *server, void *context);
@@ -404,14 +395,6 @@ void weft_groups_do(struct weft_groups *groups, void (*fn)(struct weft_server *,
     pthread_mutex_unlock(&groups->lock);
 }
 
-size_t weft_groups_waiting(struct weft_groups *groups)
-{
-    pthread_mutex_lock(&groups->lock);
-    size_t waiting = groups->plan.waiting;
-    pthread_mutex_unlock(&groups->lock);
-    return waiting;
-}
-
 struct weft_groups *weft_groups_new(struct weft_server *server)
 {
     struct weft_groups *groups = weft_alloc(1, sizeof(*groups));
@@ -449,8 +432,7 @@ void weft_groups_free(struct weft_groups *groups)
         return;
     weft_groups_stop(groups);
     while (groups->task) {
-        struct task *task = groups->task;
-        groups->task = task->next;
+        struct task *task = pop_task(groups);
         task->fn(groups->server, task->context);
         free(task);
     }

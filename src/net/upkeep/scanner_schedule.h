@@ -93,11 +93,8 @@ struct weft_scanner_status weft_schedule_status(const struct weft_scanner_schedu
                                                 enum weft_scanner scanner,
                                                 const struct weft_now *now,
                                                 struct weft_arena *arena);
-/* The scanners in a pass, as "name, name"; NULL: none. */
-const char *weft_schedule_running(const struct weft_scanner_schedule *schedule,
-                                  struct weft_arena *arena);
-/* The scanners whose last pass left work undone, likewise. */
-const char *weft_schedule_unfinished(const struct weft_scanner_schedule *schedule,
-                                     struct weft_arena *arena);
+/* The scanners in a pass, or those whose last pass left work undone: "name, name"; NULL: none. */
+const char *weft_schedule_names(const struct weft_scanner_schedule *schedule, bool running,
+                                struct weft_arena *arena);
 
 #endif
