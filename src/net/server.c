@@ -183,11 +183,8 @@ enum weft_rc weft_server_open(struct weft_server *server, struct weft_err *err)
     server->supervisor = weft_supervisor_new(server);
     server->upkeep = weft_upkeep_new(server);
     server->notices = weft_notices_new(server);
-    server->cascades = weft_flow_work_new(
-        server, weft_flow_work_cascade, "a cascade failed; the dependency scanner makes up for it");
-    server->drains =
-        weft_flow_work_new(server, weft_flow_work_drain,
-                           "members of a cancelled flow are left to the cancel_backlog scanner");
+    server->cascades = weft_flow_work_new(server, WEFT_FLOW_CASCADES);
+    server->drains = weft_flow_work_new(server, WEFT_FLOW_DRAINS);
     server->groups = weft_groups_new(server);
     weft_engine_on_news(server->engine, on_news, server);
     weft_engine_on_leases(server->engine, on_leases, server);

@@ -248,16 +248,15 @@ static void test_large_claim(void)
         size_t joint; /* kinds in the call that completes */
         const char *name;
     } row[] = {
-        {0, 2, "a claim of one joins"},
+        {1, 2, "a claim of one joins"},
         {WEFT_SMALL_ITEMS, 2, "a claim of few joins"},
         {WEFT_SMALL_ITEMS + 1, 1, "a claim of more goes apart"},
         {WEFT_BATCH_MAX, 1, "a claim of a thousand goes apart"},
     };
     for (size_t i = 0; i < WEFT_LEN(row); i++) {
         struct weft_plan plan;
-        struct weft_claim claim = {.max = row[i].max}; /* what weft_claims_of() finds first */
         struct weft_request *request = new_ask(&CLAIM, "a", 1);
-        request->state = &claim;
+        request->items.count = row[i].max;
         weft_plan_init(&plan, THREADS, THREADS);
         (void)weft_plan_put(&plan, request);
         put(&plan, &COMPLETE, "b", 1);
@@ -292,7 +291,7 @@ static void test_one_writer(void)
     empty(&plan);
 }
 
-/* A large call that has long work aside leaves its place to small ones, one such call at a time. */
+/* A large call with long side work leaves its place to small ones, one such call at a time. */
 static void test_side_work(void)
 {
     struct weft_plan plan;
@@ -304,10 +303,10 @@ static void test_side_work(void)
     put(&plan, &COMPLETE, "b", 1);
     is_int(run(&plan, 0), 0, "nothing else is written beside it");
     weft_plan_side_work(&plan, &batches[0]);
-    is_int(run(&plan, 0), 1, "while it works aside a small call runs");
+    is_int(run(&plan, 0), 1, "a small call runs beside side work");
     is_str(batches[1].part[0].request[0]->ns, "b", "the small call is of another namespace");
     weft_plan_side_work(&plan, &batches[1]);
-    is_int(run(&plan, 0), 0, "a second call cannot work aside");
+    is_int(run(&plan, 0), 0, "a second call does no side work");
     end(&plan, 1);
     is_int(run(&plan, 0), 1, "the next small call follows");
     end(&plan, 1);

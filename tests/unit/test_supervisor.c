@@ -41,11 +41,11 @@ struct stage {
     bool fails[WEFT_SCANNER_COUNT];
 };
 
-static enum weft_rc play(void *context, enum weft_scanner scanner,
+static enum weft_rc play(struct weft_engine *engine, enum weft_scanner scanner,
                          const struct weft_pass_config *config, struct weft_pass_report *ret_report,
                          struct weft_err *err)
 {
-    struct stage *stage = context;
+    struct stage *stage = (struct stage *)engine;
     enum weft_rc rc = WEFT_OK;
     (void)config;
     pthread_mutex_lock(&stage->lock);
@@ -128,7 +128,7 @@ static void open_stage(struct stage *stage, const struct weft_scanner_setting *s
     server->supervisor = weft_supervisor_new(server);
     server->upkeep = weft_upkeep_new(server);
     server->groups = weft_groups_new(server);
-    weft_supervisor_use(server->supervisor, play, stage);
+    weft_supervisor_use(server->supervisor, play, (struct weft_engine *)stage);
     weft_supervisor_hold(server->supervisor, 0);
 }
 

@@ -54,8 +54,9 @@ struct claims {
     size_t rooms;
     struct weft_claim_result result;
     struct weft_arena *result_arena;
-    size_t *apart; /* indexes of claims whose answers need many upstreams, which are read last */
-    size_t aparts;
+    /* Of the claims whose answers need many upstreams, which are read last; NULL for the others. */
+    struct weft_request **later;
+    size_t count;
 };
 
 struct claim_state {
@@ -82,10 +83,11 @@ enum weft_rc weft_claims_read(struct weft_request *request, struct weft_err *err
     if (claim->wait_ms > 0)
         state->until_us = weft_boot_us() + claim->wait_ms * WEFT_MS;
     request->state = state;
+    request->items.count = claim->max ? claim->max : 1;
     return weft_engine_claim_check(claim, err);
 }
 
-const struct weft_claim *weft_claims_of(const struct weft_request *request)
+static const struct weft_claim *claim_of(const struct weft_request *request)
 {
     return &((const struct claim_state *)request->state)->claim;
 }
@@ -198,8 +200,8 @@ static bool settle(struct weft_request *request, const struct weft_claim_result 
         give_back(server, take_held(request));
         weft_waits_leave(server->waits, request, WEFT_WAIT_FAILED);
     } else {
-        size_t max = state->claim.max ? state->claim.max : 1;
-        weft_waits_leave(server->waits, request, got >= max ? WEFT_WAIT_FILLED : WEFT_WAIT_SERVED);
+        weft_waits_leave(server->waits, request,
+                         got >= request->items.count ? WEFT_WAIT_FILLED : WEFT_WAIT_SERVED);
     }
     if (request->reply.body.capacity > LARGE_ANSWER) {
         if (request->reply.body.size > HUGE_ANSWER)
@@ -237,8 +239,7 @@ static void wait_for_room(struct weft_server *server, struct weft_request *reque
 /* Reserves room for a claim of a call, as long as the call has some left to reserve. */
 static void reserve(struct claims *claims, struct weft_request *request, size_t *left)
 {
-    const struct weft_claim *claim = weft_claims_of(request);
-    size_t size = (claim->max ? claim->max : 1) * (size_t)WEFT_PAYLOAD_MAX;
+    size_t size = request->items.count * (size_t)WEFT_PAYLOAD_MAX;
     if (size > *left)
         size = *left;
     *left -= size;
@@ -291,7 +292,7 @@ static void meet_workers(struct weft_server *server, const struct claims *claims
             weft_reply_error(request[i], &answer[i].err);
 }
 
-/* Answers the claims whose wait is over and keeps the others; enters those that may wait. */
+/* Answers the claims whose wait is over and keeps the others; lists a claim that may wait. */
 static size_t admit(struct weft_server *server, struct claims *claims, size_t count)
 {
     size_t kept = 0;
@@ -340,7 +341,7 @@ void weft_claims_begin(struct weft_server *server, struct weft_group_part *part,
     size_t count = admit(server, claims, part->count);
     struct weft_claim *claim = weft_new_array(arena, struct weft_claim, count + 1);
     for (size_t i = 0; i < count; i++)
-        claim[i] = *weft_claims_of(part->request[i]);
+        claim[i] = *claim_of(part->request[i]);
     part->state = claims;
     *ret_call = (struct weft_joint_call){.op = WEFT_OP_CLAIM,
                                          .ns = "default",
@@ -365,12 +366,12 @@ static bool needs_rest(const struct weft_claim_result *result, size_t index)
     return false;
 }
 
-/* The upstreams could not be read: the claim gets the error, and the engine its leases back. */
-static void fail_late(struct weft_request *request, const struct weft_claim_result *result,
-                      size_t index, const struct weft_err *err)
+/* The claim gets the error, and the engine the leases of the claim back. */
+static void fail_claim(struct weft_request *request, const struct weft_claim_result *result,
+                       size_t index, const struct weft_err *err)
 {
-    (void)hold(request, result, index);
-    give_back(request->server, take_held(request));
+    if (hold(request, result, index) > 0)
+        give_back(request->server, take_held(request));
     weft_waits_leave(request->server->waits, request, WEFT_WAIT_FAILED);
     weft_reply_error(request, err);
 }
@@ -379,19 +380,20 @@ static void fail_late(struct weft_request *request, const struct weft_claim_resu
  * Answers the claims of members that come after very many nodes. On an engine thread, as a task:
  * the call that took them is over, so no other claim, and no other writing, waits for this.
  */
-static void answer_apart(struct weft_server *server, void *context)
+static void answer_later(struct weft_server *server, void *context)
 {
     struct claims *claims = context;
     struct weft_claim_result *result = &claims->result;
     struct weft_err err = {0};
     enum weft_rc rc = weft_engine_claim_rest(server->engine, result, claims->result_arena, &err);
-    for (size_t i = 0; i < claims->aparts; i++) {
-        struct weft_request *request = claims->request[i];
+    for (size_t i = 0; i < claims->count; i++) {
+        struct weft_request *request = claims->later[i];
+        if (!request)
+            continue;
         if (rc)
-            fail_late(request, result, claims->apart[i], &err);
+            fail_claim(request, result, i, &err);
         else
-            (void)settle(request, result,
-                         claims->apart[i]); /* it got something: it does not sleep */
+            (void)settle(request, result, i); /* it got something: it does not sleep */
         weft_loop_answer(server, &request, 1);
     }
     free_claims(server, claims);
@@ -401,28 +403,24 @@ void weft_claims_end(struct weft_server *server, struct weft_group_part *part,
                      struct weft_joint_call *call)
 {
     struct claims *claims = part->state;
-    struct weft_request **request = claims->request, **later = NULL;
+    struct weft_request **request = claims->request;
     size_t answered = 0;
+    claims->count = call->count;
     for (size_t i = 0; i < call->count; i++) {
-        if (call->rc) {
-            weft_waits_leave(server->waits, request[i], WEFT_WAIT_FAILED);
-            weft_reply_error(request[i], &call->err);
-        } else if (needs_rest(&claims->result, i)) {
-            if (!later) {
-                later = weft_new_array(claims->arena, struct weft_request *, call->count);
-                claims->apart = weft_new_array(claims->arena, size_t, call->count);
-            }
-            later[claims->aparts] = request[i];
-            claims->apart[claims->aparts++] = i;
+        if (needs_rest(&claims->result, i)) {
+            if (!claims->later)
+                claims->later = weft_new_array(claims->arena, struct weft_request *, call->count);
+            claims->later[i] = request[i];
             continue;
         }
+        if (call->rc)
+            fail_claim(request[i], &claims->result, i, &call->err);
         if (call->rc || settle(request[i], &claims->result, i))
             request[answered++] = request[i];
     }
     weft_loop_answer(server, request, answered);
-    claims->request = later;
-    if (later)
-        weft_groups_do(server->groups, answer_apart, claims);
+    if (claims->later)
+        weft_groups_do(server->groups, answer_later, claims);
     else
         free_claims(server, claims);
 }

@@ -9,9 +9,7 @@
 
 enum { WEFT_LONG_POLL_MAX_MS = 60000 };
 
-weft_route_fn weft_claims_read;
-/* The claim of a request, from weft_claims_read() on. */
-const struct weft_claim *weft_claims_of(const struct weft_request *request);
+weft_route_fn weft_claims_read; /* items.count is how many executions it may give */
 /* Claims as a part of a batch. The end answers each, or puts it to sleep. */
 weft_part_begin_fn weft_claims_begin;
 weft_part_end_fn weft_claims_end;

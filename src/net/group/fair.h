@@ -40,7 +40,7 @@ struct weft_fair {
 
 void weft_fair_done(struct weft_fair *fair); /* it is empty */
 
-/* Puts a request behind those of its namespace. request->weight says how many items it has. */
+/* Puts a request behind the others of its namespace. request->weight: how many items it has. */
 void weft_fair_put(struct weft_fair *fair, struct weft_request *request);
 /* The requests of a namespace that wait. */
 struct weft_fair_sum weft_fair_of(const struct weft_fair *fair, const char *ns);

@@ -9,7 +9,6 @@
 
 #include "net/group/group_run.h"
 
-#include "base/arena.h"
 #include "base/err.h"
 #include "engine/admin/access.h"
 #include "engine/call.h"
@@ -40,11 +39,6 @@ static const struct kind kinds[WEFT_GROUP_COUNT]; /* all zero for groups that ru
 
 /* ---- Items ----------------------------------------------------------------------------------- */
 
-static void *item_at(const struct weft_items *items, const struct kind *kind, size_t i)
-{
-    return (char *)items->item + i * kind->item_size;
-}
-
 /*
  * With a token that is bound to a namespace, leases must be of that namespace; executions of others
  * are answered as if they did not exist.
@@ -62,48 +56,22 @@ static enum weft_rc check_namespaces(struct weft_server *server, const struct ki
     return rc;
 }
 
-/*
- * Copies the good items of a request to `to` and gives their answers the room they need; returns
- * how many they are.
- */
-static size_t gather(const struct kind *kind, const struct weft_request *request, char *to,
-                     char *answer)
+/* Fills in the namespace of an item, and what its answer needs. */
+static void prepare(const struct kind *kind, const struct weft_request *request, void *item,
+                    void *answer)
 {
-    size_t count = 0;
-    for (size_t i = 0; i < request->items.count; i++) {
-        if (request->items.err[i].rc)
-            continue;
-        char *item = to + count * kind->item_size;
-        memcpy(item, item_at(&request->items, kind, i), kind->item_size);
-        if (kind->item == ITEM_FLOW) {
-            struct weft_flow_spec *spec = (void *)item;
-            struct weft_flow_submitted *room = (void *)(answer + count * kind->answer_size);
-            spec->ns = request->ns;
-            room->node = weft_new_array(request->arena, struct weft_id, spec->node_count + 1);
-        }
-        if (kind->item == ITEM_SPEC)
-            ((struct weft_spec *)(void *)item)->ns = request->ns;
-        if (kind->item == ITEM_STEER) {
-            ((struct weft_steer *)(void *)item)->ns = request->ns;
-            ((struct weft_steer_told *)(void *)(answer + count * kind->answer_size))->arena =
-                request->arena;
-        }
-        count++;
+    if (kind->item == ITEM_SPEC)
+        ((struct weft_spec *)item)->ns = request->ns;
+    if (kind->item == ITEM_FLOW) {
+        struct weft_flow_spec *spec = item;
+        spec->ns = request->ns;
+        ((struct weft_flow_submitted *)answer)->node =
+            weft_new_array(request->arena, struct weft_id, spec->node_count + 1);
     }
-    return count;
-}
-
-/* Gives a request the answers of its good items; refused items have theirs in items.err. */
-static size_t scatter(const struct kind *kind, struct weft_request *request, const char *from)
-{
-    size_t count = 0;
-    char *answer = weft_arena_alloc(request->arena, request->items.count + 1, kind->answer_size);
-    for (size_t i = 0; i < request->items.count; i++)
-        if (!request->items.err[i].rc)
-            memcpy(answer + i * kind->answer_size, from + count++ * kind->answer_size,
-                   kind->answer_size);
-    request->items.answer = answer;
-    return count;
+    if (kind->item == ITEM_STEER) {
+        ((struct weft_steer *)item)->ns = request->ns;
+        ((struct weft_steer_told *)answer)->arena = request->arena;
+    }
 }
 
 /*
@@ -113,25 +81,40 @@ static size_t scatter(const struct kind *kind, struct weft_request *request, con
 static void fill_call(const struct kind *kind, struct weft_request **request, size_t count,
                       struct weft_arena *arena, struct weft_joint_call *ret_call)
 {
-    size_t items = 0, good = 0;
+    size_t most = 1, good = 0;
     for (size_t a = 0; a < count; a++)
-        items += request[a]->items.count;
-    char *item = weft_arena_alloc(arena, items + 1, kind->item_size);
-    char *answer = weft_arena_alloc(arena, items + 1, kind->answer_size);
-    for (size_t a = 0; a < count; a++)
-        good += gather(kind, request[a], item + good * kind->item_size,
-                       answer + good * kind->answer_size);
+        most += request[a]->items.count;
+    char *item = weft_arena_alloc(arena, most, kind->item_size);
+    char *answer = weft_arena_alloc(arena, most, kind->answer_size);
+    for (size_t a = 0; a < count; a++) {
+        const struct weft_items *items = &request[a]->items;
+        for (size_t i = 0; i < items->count; i++) {
+            if (items->err[i].rc)
+                continue;
+            char *to = item + good * kind->item_size;
+            memcpy(to, (char *)items->item + i * kind->item_size, kind->item_size);
+            prepare(kind, request[a], to, answer + good++ * kind->answer_size);
+        }
+    }
     *ret_call = (struct weft_joint_call){
         .op = kind->op, .ns = "default", .item = item, .count = good, .answer = answer};
 }
 
-/* Gives each request its answers. */
+/* Gives each request the answers of its good items; refused items have theirs in items.err. */
 static void take_answers(const struct kind *kind, const struct weft_joint_call *call,
                          struct weft_request **request, size_t count)
 {
-    const char *answer = call->answer;
-    for (size_t a = 0, at = 0; a < count; a++)
-        at += scatter(kind, request[a], answer + at * kind->answer_size);
+    const char *from = call->answer;
+    for (size_t a = 0; a < count; a++) {
+        struct weft_items *items = &request[a]->items;
+        char *to = weft_arena_alloc(request[a]->arena, items->count + 1, kind->answer_size);
+        items->answer = to;
+        for (size_t i = 0; i < items->count; i++, to += kind->answer_size)
+            if (!items->err[i].rc) {
+                memcpy(to, from, kind->answer_size);
+                from += kind->answer_size;
+            }
+    }
 }
 
 /* Makes a call for one kind alone; not for claims. */
@@ -197,9 +180,9 @@ static size_t admit(struct weft_server *server, const struct kind *kind,
 /* The request was not carried out because another transaction holds its flow. */
 static bool met_lock(const struct kind *kind, const struct weft_request *request)
 {
-    const struct weft_steer_told *told = request->items.answer;
+    const struct weft_steer_told *answer = request->items.answer;
     return kind->item == ITEM_STEER && !request->items.err[0].rc &&
-           told->steered.err.cause == WEFT_CAUSE_FLOW_LOCKED;
+           answer->steered.err.cause == WEFT_CAUSE_FLOW_LOCKED;
 }
 
 /*

@@ -39,7 +39,6 @@
 #include "net/group/plan.h"
 
 #include "base/limits.h"
-#include "net/group/claims.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -101,10 +100,7 @@ static size_t items_of(const struct weft_request *request, enum weft_group class
         return 1;
     if (class == WEFT_GROUP_FLOW_SUBMIT) /* what fills a transaction are its nodes */
         return ((const struct weft_flow_spec *)request->items.item)->node_count;
-    if (class != WEFT_GROUP_CLAIM)
-        return request->items.count;
-    const struct weft_claim *claim = weft_claims_of(request);
-    return claim->max ? claim->max : 1;
+    return request->items.count;
 }
 
 enum weft_group weft_plan_put(struct weft_plan *plan, struct weft_request *request)
@@ -175,7 +171,7 @@ struct class_of_plan {
     enum weft_group class;
 };
 
-/* Of the slots of a class, those that one namespace may have. */
+/* How many slots of a class one namespace may have. */
 static uint32_t slots_of_one(uint32_t slots)
 {
     return slots < 2 ? 1 : slots - 1;
@@ -273,8 +269,8 @@ static struct weft_holder *hold(struct weft_plan *plan, enum weft_group class,
 }
 
 /*
- * Of the threads for slow classes, those that are kept free of this one: for a list and for an
- * task, while none runs. Calls of the other classes may take seconds, and a list, the next node of
+ * How many threads for slow classes are kept free of this one: for a list and for a task, while
+ * none runs. Calls of the other classes may take seconds, and a list, the next node of
  * a flow and the pass over due rows would have to wait for them.
  */
 static uint32_t kept_free(const struct weft_plan *plan, size_t turn)
@@ -336,7 +332,7 @@ static bool may_run_apart(const struct weft_plan *plan, size_t group)
         return queue->running < slots_of(plan, of.class) &&
                weft_fair_any(&queue->fair, may_hold, &of);
     bool large = queue->fair.small.count < queue->fair.all.count;
-    if ((!large && may_join(plan, group)) || (plan->aside && queue->fair.small.count == 0))
+    if ((!large && may_join(plan, group)) || (plan->side_work && queue->fair.small.count == 0))
         return false;
     bool beside = large && queue->fair.lines > 1;
     return (beside ? queue->apart : queue->running) == 0;
@@ -457,7 +453,7 @@ static enum weft_fair_lines lines_apart(struct weft_plan *plan, size_t group)
         return WEFT_FAIR_ALL;
     if (may_join(plan, group))
         return WEFT_FAIR_LARGE;
-    if (plan->aside)
+    if (plan->side_work)
         return WEFT_FAIR_SMALL;
     if (plan->writers > 1 || fair->small.count == 0 || fair->small.count == fair->all.count)
         return WEFT_FAIR_ALL;
@@ -492,7 +488,7 @@ bool weft_plan_take(struct weft_plan *plan, weft_usec now_us, struct weft_batch 
         batch->parts = 0;
         batch->joint = NULL;
         batch->holder = NULL;
-        batch->aside = false;
+        batch->side_work = false;
         if (way == JOINTLY)
             take_jointly(plan, turn, now_us, batch);
         taken = way == JOINTLY || batch->task || take_apart(plan, turn, batch);
@@ -511,21 +507,22 @@ bool weft_plan_take(struct weft_plan *plan, weft_usec now_us, struct weft_batch 
 }
 
 /*
- * One call at a time is aside, and only small lines are taken meanwhile: else the next large call
- * of the same namespace, which is likely to have the same work, would take the place and keep it.
+ * One call at a time does side work, and only small lines are taken meanwhile: else the next large
+ * call of the same namespace, which is likely to have the same work, would take the place and keep
+ * it.
  */
 void weft_plan_side_work(struct weft_plan *plan, struct weft_batch *batch)
 {
     if (batch->joint)
         batch->joint->began_us = 0;
-    if (batch->task || batch->joint || batch->holder || batch->aside || plan->aside ||
+    if (batch->task || batch->joint || batch->holder || batch->side_work || plan->side_work ||
         plan->writers > 1)
         return;
     struct weft_plan_queue *queue = &plan->queue[batch->part[0].group];
     queue->running--;
     queue->apart--;
     plan->writing--;
-    plan->aside = batch->aside = true;
+    plan->side_work = batch->side_work = true;
 }
 
 void weft_plan_give_back(struct weft_plan *plan, const struct weft_batch *batch)
@@ -537,8 +534,8 @@ void weft_plan_give_back(struct weft_plan *plan, const struct weft_batch *batch)
         plan->tasks_running--;
         return;
     }
-    if (batch->aside) {
-        plan->aside = false;
+    if (batch->side_work) {
+        plan->side_work = false;
         return;
     }
     if (batch->holder)

@@ -34,7 +34,7 @@ struct weft_holder {
 struct weft_plan_queue {
     struct weft_fair fair;
     uint32_t running; /* calls under way */
-    uint32_t apart;   /* those of them that are not joint */
+    uint32_t apart;   /* of these: not joint */
     bool large_next;  /* with one writer: the last call took small lines and left large ones */
 };
 
@@ -53,7 +53,7 @@ struct weft_plan {
     struct weft_holder *holder;         /* owned; one for each thread */
     unsigned turn[2];                   /* whose it is: of what does not write, and of what does */
     bool wrote;                         /* the last turn was one that writes */
-    bool aside; /* with one writer: a large call has left its place to small ones for a while */
+    bool side_work; /* with one writer: a large call has left its place to small ones */
 };
 
 /* What a thread took. */
@@ -63,7 +63,7 @@ struct weft_batch {
     size_t parts;
     struct weft_joint *joint;   /* the call is for several kinds; or NULL */
     struct weft_holder *holder; /* the call is of a slow class; or NULL */
-    bool aside;                 /* the call has given back the right to write and its place */
+    bool side_work;             /* the call has given back the right to write and its place */
 };
 
 void weft_plan_init(struct weft_plan *plan, uint32_t threads, size_t writers);

@@ -9,10 +9,8 @@
 
 #include "base/alloc.h"
 #include "base/arena.h"
-#include "base/buf.h"
 #include "base/map.h"
 #include "engine/admin/workers.h"
-#include "weft/weft.h"
 
 #include <pthread.h>
 #include <stdio.h>

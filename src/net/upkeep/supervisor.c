@@ -32,17 +32,11 @@
 
 enum { ROOM = 2, THREADS_FOR_ALL = 3 }; /* passes at once; with fewer engine threads one */
 
-struct task {
-    struct weft_supervisor *supervisor;
-    enum weft_scanner scanner;
-};
-
 struct weft_supervisor {
     struct weft_server *server;
     pthread_t thread;
-    struct task task[WEFT_SCANNER_COUNT]; /* fixed: no scanner is under way twice */
     weft_run_pass_fn *pass;
-    void *pass_context;
+    struct weft_engine *engine; /* that it is called with */
 
     pthread_mutex_t lock; /* over all below */
     pthread_cond_t news;  /* something to decide, or a pass has ended */
@@ -69,13 +63,6 @@ static void unlock_changed(struct weft_supervisor *supervisor)
 {
     pthread_cond_broadcast(&supervisor->news);
     pthread_mutex_unlock(&supervisor->lock);
-}
-
-static enum weft_rc pass_of_engine(void *context, enum weft_scanner scanner,
-                                   const struct weft_pass_config *config,
-                                   struct weft_pass_report *ret_report, struct weft_err *err)
-{
-    return weft_engine_pass(context, scanner, config, ret_report, err);
 }
 
 /* ---- Passes ---------------------------------------------------------------------------------- */
@@ -126,7 +113,7 @@ static enum weft_rc run_pass(struct weft_supervisor *supervisor, enum weft_scann
     weft_usec began_us = weft_boot_us();
     struct weft_pass_report report = {.next_due_us = WEFT_NEVER};
     struct weft_pass_end end = {.scanner = scanner, .paced = paced, .err = err, .report = &report};
-    end.rc = supervisor->pass(supervisor->pass_context, scanner, &config, &report, err);
+    end.rc = supervisor->pass(supervisor->engine, scanner, &config, &report, err);
     end.took_us = weft_boot_us() - began_us;
     weft_random(&end.random, sizeof(end.random));
     measure(supervisor, &end);
@@ -139,13 +126,12 @@ static enum weft_rc run_pass(struct weft_supervisor *supervisor, enum weft_scann
     return end.rc;
 }
 
+/* context is the number of the scanner. */
 static void run_task(struct weft_server *server, void *context)
 {
-    const struct task *task = context;
     struct weft_pass_report report;
     struct weft_err err = {0};
-    (void)server;
-    (void)run_pass(task->supervisor, task->scanner, true, &report, &err);
+    (void)run_pass(server->supervisor, (enum weft_scanner)(uintptr_t)context, true, &report, &err);
 }
 
 enum weft_rc weft_supervisor_run(struct weft_server *server, enum weft_scanner scanner,
@@ -177,7 +163,7 @@ static void *run_thread(void *context)
             continue;
         }
         pthread_mutex_unlock(&supervisor->lock); /* it stands alone: see server.h */
-        weft_groups_do(supervisor->server->groups, run_task, &supervisor->task[scanner]);
+        weft_groups_do(supervisor->server->groups, run_task, (void *)(uintptr_t)scanner);
         pthread_mutex_lock(&supervisor->lock);
     }
     pthread_mutex_unlock(&supervisor->lock);
@@ -188,10 +174,8 @@ struct weft_supervisor *weft_supervisor_new(struct weft_server *server)
 {
     struct weft_supervisor *supervisor = weft_alloc(1, sizeof(*supervisor));
     supervisor->server = server;
-    supervisor->pass = pass_of_engine;
-    supervisor->pass_context = server->engine;
-    for (size_t i = 0; i < WEFT_SCANNER_COUNT; i++)
-        supervisor->task[i] = (struct task){supervisor, (enum weft_scanner)i};
+    supervisor->pass = weft_engine_pass;
+    supervisor->engine = server->engine;
     pthread_mutex_init(&supervisor->lock, NULL);
     pthread_cond_init(&supervisor->news, NULL);
     const struct weft_now now = now_of(supervisor);
@@ -200,10 +184,11 @@ struct weft_supervisor *weft_supervisor_new(struct weft_server *server)
     return supervisor;
 }
 
-void weft_supervisor_use(struct weft_supervisor *supervisor, weft_run_pass_fn *pass, void *context)
+void weft_supervisor_use(struct weft_supervisor *supervisor, weft_run_pass_fn *pass,
+                         struct weft_engine *engine)
 {
     supervisor->pass = pass;
-    supervisor->pass_context = context;
+    supervisor->engine = engine;
 }
 
 void weft_supervisor_start(struct weft_supervisor *supervisor)

@@ -158,8 +158,8 @@ static void judge(struct weft_upkeep *upkeep, const struct weft_replica_rows *ro
 
 /* ---- The row --------------------------------------------------------------------------------- */
 
-static const char *write_settings(const struct weft_server *server,
-                                  const struct weft_scanner_status *status, struct weft_buf *buf)
+static void write_settings(const struct weft_server *server,
+                           const struct weft_scanner_status *status, struct weft_buf *buf)
 {
     const struct weft_server_config *config = &server->config;
     struct weft_json_writer out;
@@ -169,7 +169,7 @@ static const char *write_settings(const struct weft_server *server,
     weft_json_add_i64(&out, "threads", config->threads);
     weft_json_add_i64(&out, "connections", config->connections);
     weft_json_add_i64(&out, "queue_max", config->queue_max);
-    weft_json_add_bool(&out, "tokens", config->tokens || !server->listener.loopback);
+    weft_json_add_bool(&out, "tokens", weft_server_wants_tokens(server));
     weft_json_add_bool(&out, "tls", config->tls_cert != NULL);
     weft_json_add_array(&out, "scanners");
     for (size_t i = 0; i < WEFT_SCANNER_COUNT; i++)
@@ -178,10 +178,9 @@ static const char *write_settings(const struct weft_server *server,
     weft_json_end_array(&out);
     weft_json_end_object(&out);
     weft_buf_add_char(buf, '\0');
-    return buf->data;
 }
 
-static const char *write_scanners(const struct weft_scanner_status *status, struct weft_buf *buf)
+static void write_scanners(const struct weft_scanner_status *status, struct weft_buf *buf)
 {
     struct weft_json_writer out;
     weft_json_writer_init(&out, buf);
@@ -190,7 +189,6 @@ static const char *write_scanners(const struct weft_scanner_status *status, stru
         weft_wire_write(&weft_wire_scanner, &status[i], &out);
     weft_json_end_array(&out);
     weft_buf_add_char(buf, '\0');
-    return buf->data;
 }
 
 static enum weft_rc put_row(struct weft_upkeep *upkeep, struct weft_arena *arena,
@@ -198,9 +196,11 @@ static enum weft_rc put_row(struct weft_upkeep *upkeep, struct weft_arena *arena
 {
     struct weft_server *server = upkeep->server;
     const struct weft_scanner_status *status = weft_supervisor_status(server, arena);
-    struct weft_buf settings, scanners;
-    weft_buf_init(&settings, ROW_MAX);
-    weft_buf_init(&scanners, ROW_MAX);
+    struct weft_buf texts; /* both, each with its NUL */
+    weft_buf_init(&texts, 2 * ROW_MAX);
+    write_settings(server, status, &texts);
+    size_t scanners = texts.size;
+    write_scanners(status, &texts);
     const struct weft_replica_row row = {
         .id = upkeep->id,
         .host = upkeep->host,
@@ -209,12 +209,11 @@ static enum weft_rc put_row(struct weft_upkeep *upkeep, struct weft_arena *arena
         .url = weft_loop_url(server->loop),
         .started_us = upkeep->started_us,
         .up_since_us = upkeep->up_since_us,
-        .settings = write_settings(server, status, &settings),
-        .scanners = write_scanners(status, &scanners),
+        .settings = texts.data,
+        .scanners = texts.data + scanners,
     };
     enum weft_rc rc = weft_engine_replica_put(server->engine, &row, err);
-    weft_buf_done(&settings);
-    weft_buf_done(&scanners);
+    weft_buf_done(&texts);
     return rc;
 }
 
