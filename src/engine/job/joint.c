@@ -40,8 +40,8 @@ static const struct kind {
     weft_joint_begin_fn *begin;
     weft_joint_end_fn *end;
     /*
-     * Its end may run further transactions, whose rows take the place of those of the joint one, so
-     * the ends of the others come before. A claim that found nothing looks again there: by then the
+     * Its end may run further transactions, whose rows replace the rows of the joint one, so the
+     * ends of the others come before. A claim that found nothing looks again there: by then the
      * submissions are committed and reported; a claim that waits is woken by them.
      */
     bool goes_on;

@@ -60,7 +60,7 @@ struct weft_fair_limit {
     enum weft_fair_lines lines;
     size_t count, items, bytes;
     size_t share;       /* items of one namespace beside its first request, when several wait */
-    weft_fair_may *may; /* or NULL; what may not is passed over */
+    weft_fair_may *may; /* or NULL; requests that may not are passed over */
     const void *context;
 };
 /*

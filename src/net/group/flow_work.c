@@ -6,7 +6,7 @@
  * works on all flows that were added since the last one: so flows that move at the same time share
  * transactions, and many large flows take one thread, not all. Each flow gets a bounded piece of
  * work (two hops, a chunk of members) and is added again if there is more; other flows join in
- * between, and other tasks take their turns. What fails is left to the scanners: dependency and
+ * between, and other tasks take their turns. A failure is left to the scanners: dependency and
  * cancel_backlog.
  */
 

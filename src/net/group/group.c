@@ -3,11 +3,11 @@
 /*
  * Group commit. Requests of the same kind that wait at the same time become one call of the
  * engine, hence one transaction; no request is answered before it has committed. There is no delay
- * to collect more: what arrives while a transaction runs goes into the next one, so groups grow by
- * themselves as the store gets slower, and a lone request does not wait.
+ * to collect more: requests that come while a transaction runs go into the next one, so groups grow
+ * by themselves as the store gets slower, and a lone request does not wait.
  *
- * Here are the threads; plan.c decides which requests come next, group_run.c runs those that were
- * taken together.
+ * Here are the threads; plan.c decides which requests come next, group_run.c runs the requests
+ * that were taken together.
  */
 
 #include "net/group/group.h"
@@ -57,7 +57,7 @@ struct weft_groups {
     unsigned seen;  /* runs at the last look of weft_groups_rest() */
     unsigned rests; /* how often the threads were asked to rest */
     bool stopping;
-    bool ended; /* the last thread has left: no thread takes what is queued now */
+    bool ended; /* the last thread has left: no thread takes a request that is queued now */
     uint32_t alive;
 };
 
@@ -100,9 +100,9 @@ static bool next_batch(struct weft_groups *groups, struct weft_batch *batch, str
 /* ---- Running --------------------------------------------------------------------------------- */
 
 /*
- * Calls the route, or what makes the next part of its answer, and writes a failure. What it reads
- * is in an arena that is freed at once, not when the answer has been sent: a client that reads
- * slowly holds the answer alone. What the answer keeps is copied.
+ * Calls the route, or the function that makes the next part of its answer, and writes a failure.
+ * Rows that it reads are in an arena that is freed at once, not when the answer has been sent: a
+ * client that reads slowly holds the answer alone. Texts that the answer keeps are copied.
  */
 static void run_route(struct weft_server *server, struct weft_request *request)
 {
@@ -356,7 +356,7 @@ static void prepend(struct weft_request **list, struct weft_request *request)
 void weft_groups_put(struct weft_groups *groups, struct weft_request *first)
 {
     const struct weft_plan *plan = &groups->plan;
-    struct weft_request *refused[2] = {NULL}; /* the second: walks beyond those that may wait */
+    struct weft_request *refused[2] = {NULL}; /* the second: more walks than may wait */
     pthread_mutex_lock(&groups->lock);
     bool ended = groups->ended;
     while (first) {
@@ -418,7 +418,7 @@ void weft_groups_stop(struct weft_groups *groups)
         return;
     pthread_mutex_lock(&groups->lock);
     groups->stopping = true;
-    groups->plan.answers = NULL; /* what still waits is answered, and then all is freed */
+    groups->plan.answers = NULL; /* requests that still wait are answered, and then all is freed */
     pthread_cond_broadcast(&groups->work);
     pthread_mutex_unlock(&groups->lock);
     for (uint32_t i = 0; i < groups->threads; i++)

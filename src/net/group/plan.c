@@ -17,7 +17,7 @@
  * A namespace with much to submit is served by calls of its own, beside the joint ones of the
  * others: these do not wait for its large transactions, and it does not wait for them.
  *
- * What is not folded together runs alone, in classes with slots of their own: quick reads; lists
+ * Other requests run alone, in classes with slots of their own: quick reads; lists
  * and parts of streams; large bodies to be parsed; large flows, their growth, and cancel and replay
  * of many; administration. A class never has all threads, all slow ones and tasks together leave
  * two, and one is left to quick reads whatever else runs. One namespace never has all slots of a
@@ -45,7 +45,7 @@
 #include <string.h>
 
 enum {
-    TASKS = WEFT_GROUP_COUNT, /* the turn of tasks, behind those of the groups */
+    TASKS = WEFT_GROUP_COUNT, /* the turn of tasks, behind the turns of the groups */
     TURN_COUNT,
     SHARE = WEFT_BATCH_MAX / 4, /* of a transaction, of one namespace while others wait */
     FLOW_LARGE = 1 << 20,       /* a body of a flow: it is parsed by the thread that stores it */
@@ -98,7 +98,7 @@ static size_t items_of(const struct weft_request *request, enum weft_group class
 {
     if (weft_group_alone(class))
         return 1;
-    if (class == WEFT_GROUP_FLOW_SUBMIT) /* what fills a transaction are its nodes */
+    if (class == WEFT_GROUP_FLOW_SUBMIT) /* its nodes fill a transaction */
         return ((const struct weft_flow_spec *)request->items.item)->node_count;
     return request->items.count;
 }
@@ -281,7 +281,7 @@ static uint32_t kept_free(const struct weft_plan *plan, size_t turn)
     return kept < most ? kept : most;
 }
 
-/* Whether a thread is left for this, by what runs already. */
+/* Whether a thread is left for this turn beside the calls that run already. */
 static bool has_thread(const struct weft_plan *plan, size_t turn)
 {
     if (is_slow(turn) && plan->slow + kept_free(plan, turn) >= slow_max(plan))

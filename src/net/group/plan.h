@@ -51,7 +51,7 @@ struct weft_plan {
     uint32_t others;                    /* all that runs now but for quick reads */
     const struct weft_answers *answers; /* reads wait while these fill the memory; or NULL */
     struct weft_holder *holder;         /* owned; one for each thread */
-    unsigned turn[2];                   /* whose it is: of what does not write, and of what does */
+    unsigned turn[2];                   /* whose it is: of kinds that do not write; that do */
     bool wrote;                         /* the last turn was one that writes */
     bool side_work; /* with one writer: a large call has left its place to small ones */
 };
@@ -96,7 +96,7 @@ void weft_plan_give_back(struct weft_plan *plan, const struct weft_batch *batch)
  */
 size_t weft_plan_take_roomless(struct weft_plan *plan, weft_usec since_us, struct weft_request **to,
                                size_t most);
-/* When what may not run now may run although nothing ends or comes; WEFT_NEVER. */
+/* When a request that may not run now may, without any event before; WEFT_NEVER. */
 weft_usec weft_plan_next_look(const struct weft_plan *plan, weft_usec now_us);
 
 #endif

@@ -69,7 +69,7 @@ static void poke(struct weft_notices *notices)
     (void)written; /* full means poked already */
 }
 
-/* Locks what is pending to add something; NULL: there is nothing to add, or no one to send it. */
+/* Locks the pending notice; NULL: there is nothing to add, or the store cannot notify. */
 static struct weft_notice *begin_add(struct weft_notices *notices, size_t count)
 {
     if (!notices || count == 0)

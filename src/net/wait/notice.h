@@ -24,12 +24,12 @@ enum { WEFT_NOTICE_QUEUES_MAX = 256, WEFT_NOTICE_WORKERS_MAX = 64 };
  * What a notice says. Its text is words, each followed by a space:
  *
  *   QUEUE:COUNT   a queue got work: so many executions became ready
- *   wWORKER       a worker has to be told of leases that others ended
+ *   wWORKER       others ended leases of a worker
  *   *             more than fits: look at everything
  *   inbox         an application submitted by SQL; the trigger of 0006-sql-submit sends it alone
  *
- * A reader skips a word that it does not know, so a newer replica may add words of its own: an
- * older one finds by its poll, within a second, what they are about.
+ * A reader skips a word that it does not know, so a newer replica may add words of its own: the
+ * poll of an older one finds the same within a second.
  */
 struct weft_notice {
     bool everything; /* '*' */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The list of waiting requests, and the thread that queues those again whose time has come. Each
- * waiter is also in a bucket by what it waits for: a claim by its namespace, a read by the id whose
- * end it waits for, a watch by its worker. So a wake looks at few waiters that it is not for.
+ * The list of waiting requests, and the thread that queues a request again when its time has come.
+ * Each waiter is also in a bucket: a claim by its namespace, a read by the id whose end it waits
+ * for, a watch by its worker. So a wake looks at few waiters that it is not for.
  *
  * A waiter is on the list before it looks. While it looks, a wake that is meant for it is kept
  * (`woken`), and it looks again instead of going to sleep: so no wake falls between its look and
@@ -11,13 +11,13 @@
  *
  * Claims. A claim hands its wake on, because there may be more work, when it gets all it asked for,
  * when it fails, when its client has gone, and when it gets something from a look that began before
- * the wake. Notices name executions that came; the slow poll names those that are there, so it may
- * see again executions for which a claim was woken and which that claim has not taken yet. So the
- * poll wakes no sleeper for a queue at which a woken claim is looking; that claim looks once more
- * instead, or hands its wake on. If it still looks at the next poll, it may be held up, and another
- * claim is woken. Two claims are woken for one execution only when the poll falls between a commit
- * and its notice, or between a look in vain and the commit of a quicker claim. A claim that finds
- * no room for its answer (answers.h) sleeps here too, and looks after a pause.
+ * the wake. Notices name executions that came; the slow poll names executions that are there, so it
+ * may see again executions for which a claim was woken and which that claim has not taken yet. So
+ * the poll wakes no sleeper for a queue at which a woken claim is looking; that claim looks once
+ * more instead, or hands its wake on. If it still looks at the next poll, it may be held up, and
+ * another claim is woken. Two claims are woken for one execution only when the poll falls between a
+ * commit and its notice, or between a look in vain and the commit of a quicker claim. A claim that
+ * finds no room for its answer (answers.h) sleeps here too, and looks after a pause.
  *
  * Ends. A commit of this process reports the executions and flows that it ended, whatever ended
  * them, while a request waits for an end (`ends` is not 0). None is missed: a request is counted

@@ -38,7 +38,7 @@ struct weft_waits_ops {
     bool (*fits)(struct weft_engine *engine, const struct weft_claim *claim, int32_t queue);
 };
 
-/* ops NULL: those of the server, whose loop and groups must be there at the start. */
+/* ops NULL: the functions of the server, whose loop and groups must be there at the start. */
 struct weft_waits *weft_waits_new(struct weft_server *server, const struct weft_waits_ops *ops);
 void weft_waits_start(struct weft_waits *waits);
 /* From here on no request sleeps: all are answered with what there is. */
