@@ -112,17 +112,22 @@ static void together_run(struct run *run, struct weft_engine *engine, struct hea
     struct weft_lease_result answer[ITEMS] = {0};
     struct weft_submit_result submitted = {0};
     const struct weft_spec spec = {.kind = "beside", .lane = "beside"};
-    struct weft_complete_call complete = {
-        .item = item, .count = ITEMS, .arena = arena, .answer = answer};
-    struct weft_submit_call submit = {
-        .ns = "default", .item = &spec, .count = 1, .arena = arena, .answer = &submitted};
+    struct weft_joint_call call[] = {
+        {.op = WEFT_OP_COMPLETE, .item = item, .count = ITEMS, .answer = answer, .arena = arena},
+        {.op = WEFT_OP_SUBMIT,
+         .ns = "default",
+         .item = &spec,
+         .count = 1,
+         .answer = &submitted,
+         .arena = arena},
+    };
     for (size_t i = 0; i < ITEMS; i++)
         item[i] = (struct weft_complete){.id = run->id[i], .epoch = run->epoch[i]};
-    weft_engine_together(engine, &(struct weft_together){.complete = &complete, .submit = &submit});
+    weft_engine_together(engine, call, WEFT_LEN(call), NULL, NULL);
     for (size_t i = 0; i < ITEMS; i++)
         heard->item[i] = answer[i].rc;
-    enum weft_rc rc = complete.rc ? complete.rc : submit.rc;
-    hear(heard, rc ? rc : submitted.rc, complete.rc ? &complete.err : &submit.err);
+    enum weft_rc rc = call[0].rc ? call[0].rc : call[1].rc;
+    hear(heard, rc ? rc : submitted.rc, call[0].rc ? &call[0].err : &call[1].err);
     weft_arena_free(arena);
 }
 

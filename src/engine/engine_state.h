@@ -57,9 +57,10 @@ struct weft_engine {
     void *leases_context;
     weft_flows_fn *on_flows; /* NULL: the cascade runs in the thread that committed */
     void *flows_context;
-    weft_flows_fn *on_flows_ended; /* NULL: no listener */
-    void *flows_ended_context;
-    weft_side_work_fn *on_side_work; /* NULL: no listener */
+    weft_ended_fn *on_ended; /* NULL: no listener */
+    void *ended_context;
+    const _Atomic size_t *ends_awaited; /* by so many */
+    weft_side_work_fn *on_side_work;    /* NULL: no listener */
     void *side_work_context;
     bool holds_briefly;                 /* flows: see flow_hold.c */
     atomic_bool statements_fit;         /* a connection has prepared all of them */

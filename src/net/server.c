@@ -27,13 +27,10 @@
 #include "net/http/origin.h"
 #include "net/metrics.h"
 #include "net/route.h"
-#include "net/upkeep/presence.h"
 #include "net/upkeep/roster.h"
 #include "net/upkeep/supervisor.h"
 #include "net/upkeep/upkeep.h"
 #include "net/wait/notice.h"
-#include "net/wait/wait_claims.h"
-#include "net/wait/wait_ends.h"
 #include "net/wait/waits.h"
 #include "weft/admin.h"
 
@@ -113,9 +110,9 @@ static void on_leases(void *context, const int32_t *worker, size_t count)
     weft_notices_add_workers(server->notices, worker, count);
 }
 
-static void on_flows_ended(void *context, const struct weft_id *flow, size_t count)
+static void on_ended(void *context, const struct weft_id *id, size_t count)
 {
-    weft_wait_ended(context, flow, count);
+    weft_wait_ended(context, id, count);
 }
 
 bool weft_server_wants_tokens(const struct weft_server *server)
@@ -182,21 +179,17 @@ enum weft_rc weft_server_open(struct weft_server *server, struct weft_err *err)
         return rc;
     weft_engine_hold_briefly(server->engine); /* its threads are few: waits.c waits instead */
     server->roster = weft_roster_new();
-    server->waits = weft_waits_new(server);
+    server->waits = weft_waits_new(server, NULL);
     server->supervisor = weft_supervisor_new(server);
-    server->presence = weft_presence_new(server);
     server->upkeep = weft_upkeep_new(server);
     server->notices = weft_notices_new(server);
-    server->cascades = weft_flow_work_new(
-        server, weft_flow_work_cascade, "a cascade failed; the dependency scanner makes up for it");
-    server->drains =
-        weft_flow_work_new(server, weft_flow_work_drain,
-                           "members of a cancelled flow are left to the cancel_backlog scanner");
+    server->cascades = weft_flow_work_new(server, WEFT_FLOW_CASCADES);
+    server->drains = weft_flow_work_new(server, WEFT_FLOW_DRAINS);
     server->groups = weft_groups_new(server);
     weft_engine_on_news(server->engine, on_news, server);
     weft_engine_on_leases(server->engine, on_leases, server);
     weft_engine_on_flows(server->engine, weft_flow_work_add, server->cascades);
-    weft_engine_on_flows_ended(server->engine, on_flows_ended, server);
+    weft_engine_on_ended(server->engine, on_ended, server, weft_waits_for_ends(server->waits));
     weft_engine_on_side_work(server->engine, weft_groups_side_work, server->groups);
     atomic_store(&server->open, true);
     weft_waits_start(server->waits);
@@ -311,7 +304,6 @@ void weft_server_free(struct weft_server *server)
     weft_groups_free(server->groups); /* releases the leases of answers that no client took */
     weft_notices_free(server->notices);
     weft_upkeep_free(server->upkeep);
-    weft_presence_free(server->presence);
     weft_supervisor_free(server->supervisor);
     weft_flow_work_free(server->cascades);
     weft_flow_work_free(server->drains);

@@ -72,7 +72,6 @@ struct weft_server {
     struct weft_notices *notices; /* NULL: the store cannot notify */
     struct weft_upkeep *upkeep;
     struct weft_supervisor *supervisor;
-    struct weft_presence *presence;
     struct weft_flow_work *cascades, *drains;
     struct weft_auth *auth;
     struct weft_roster *roster;

@@ -313,11 +313,14 @@ CASE(flow_claim_apart)
     complete_bytes(f, &a, "1", 1, NULL);
     struct weft_engine *engine = open_faulty(f, &fault);
     const struct weft_claim args = {.worker = "w", .max = 10, .lease_ms = 600000};
-    struct weft_claim_call call = {
-        .ns = "default", .item = &args, .count = 1, .arena = weft_arena_new()};
-    weft_engine_together(engine, &(struct weft_together){.claim = &call});
-    struct weft_claim_result *got = &call.result;
-    is_int(call.rc, WEFT_OK, "claim");
+    struct weft_claim_result result = {0}, *got = &result;
+    struct weft_joint_call call = {.op = WEFT_OP_CLAIM,
+                                   .ns = "default",
+                                   .item = &args,
+                                   .count = 1,
+                                   .answer = &result,
+                                   .arena = weft_arena_new()};
+    is_int(weft_engine_alone(engine, &call, NULL), WEFT_OK, "claim");
     if (ok(got->count == 2 && got->apart, "both ends are claimed and one is incomplete")) {
         ok(got->apart[0] && got->item[0].upstream_count == 0, "the one that comes after many");
         ok(!got->apart[1] && got->item[1].upstream_count == 1, "the other has its upstream");

@@ -37,12 +37,11 @@
 #include "net/request.h"
 #include "net/route.h"
 #include "net/server.h"
-#include "net/upkeep/presence.h"
 #include "net/upkeep/roster.h"
 #include "net/upkeep/scanner_schedule.h"
 #include "net/upkeep/supervisor.h"
-#include "net/wait/wait_claims.h"
-#include "net/wait/wait_ends.h"
+#include "net/upkeep/upkeep.h"
+#include "net/wait/waits.h"
 #include "weft/admin.h"
 #include "weft/weft.h"
 #include "wire/ops.h"
@@ -57,13 +56,14 @@ struct api_fixture {
     const char *accept; /* the header of the next requests, or NULL */
     const char *ns;
     char file[256];
-    struct weft_buf text;  /* the last answer */
-    char type[128];        /* its content type */
-    char location[128];    /* its header, or empty */
-    size_t parts;          /* in which it was sent */
-    unsigned waited, naps; /* how often a request asked to wait; how often it may */
-    unsigned ended;        /* executions that were told to be over */
-    char forgotten[64];    /* the last worker that was */
+    struct weft_buf text;   /* the last answer */
+    char type[128];         /* its content type */
+    char location[128];     /* its header, or empty */
+    size_t parts;           /* in which it was sent */
+    unsigned waited, naps;  /* how often a request asked to wait; how often it may */
+    _Atomic size_t awaited; /* 1: requests wait for ends */
+    unsigned ended;         /* executions that the engine reported as ended */
+    char forgotten[64];     /* the last worker that was */
     /* Called when a steering call has committed and is not answered yet; or NULL. */
     void (*committed)(struct api_fixture *f);
     const char *uncovered; /* scanners that nobody runs, or NULL */
@@ -140,11 +140,11 @@ void weft_flow_work_add(void *context, const struct weft_id *flow, size_t count)
         ;
 }
 
-void weft_wait_ended(struct weft_server *server, const struct weft_id *id, size_t count)
+static void count_ended(void *context, const struct weft_id *id, size_t count)
 {
-    (void)server;
+    struct api_fixture *f = context;
     (void)id;
-    fixture->ended += (unsigned)count;
+    f->ended += (unsigned)count;
 }
 
 /* Scanners that have not run yet, and passes that run in place. */
@@ -169,7 +169,7 @@ enum weft_rc weft_supervisor_run(struct weft_server *server, enum weft_scanner s
     return weft_engine_pass(server->engine, scanner, NULL, ret_report, err);
 }
 
-const char *weft_presence_uncovered(struct weft_server *server, struct weft_arena *arena)
+const char *weft_upkeep_uncovered(struct weft_server *server, struct weft_arena *arena)
 {
     (void)server;
     (void)arena;
@@ -187,7 +187,7 @@ enum weft_rc weft_claims_read(struct weft_request *request, struct weft_err *err
 static inline void fixture_init(struct api_fixture *f)
 {
     static int number;
-    *f = (struct api_fixture){.ns = "default"};
+    *f = (struct api_fixture){.ns = "default", .awaited = 1};
     const char *folder = getenv("TMPDIR"); /* NOLINT(concurrency-mt-unsafe): one thread */
     (void)snprintf(f->file, sizeof(f->file), "%s/weft-api-%d-%d.db", folder ? folder : "/tmp",
                    (int)getpid(), ++number);
@@ -199,6 +199,7 @@ static inline void fixture_init(struct api_fixture *f)
         printf("Bail out! cannot open the store: %s\n", err.text);
         exit(1); /* NOLINT(concurrency-mt-unsafe) */
     }
+    weft_engine_on_ended(f->server.engine, count_ended, f, &f->awaited);
     f->server.open = true;
     f->server.api = weft_api_new();
     f->server.metrics = weft_metrics_new(

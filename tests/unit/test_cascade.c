@@ -59,7 +59,7 @@ static void open_stage(struct stage *stage)
         exit(1); /* NOLINT(concurrency-mt-unsafe) */
     }
     server->config.threads = 3;
-    server->cascades = weft_flow_work_new(server, weft_flow_work_cascade, "a cascade failed");
+    server->cascades = weft_flow_work_new(server, WEFT_FLOW_CASCADES);
     server->groups = weft_groups_new(server);
     weft_engine_on_flows(server->engine, weft_flow_work_add, server->cascades);
 }

@@ -38,10 +38,10 @@ struct calls {
     struct weft_claim claim[ITEMS_MAX];
     struct weft_spec spec[ITEMS_MAX];
     struct weft_submit_result submitted[ITEMS_MAX];
-    struct weft_complete_call completes;
-    struct weft_claim_call claims;
-    struct weft_submit_call submits;
+    struct weft_claim_result claimed;
+    struct weft_joint_call call[3]; /* not in the order in which they run */
 };
+enum { SUBMITS, COMPLETES, CLAIMS };
 
 static void watch(void *context, enum weft_fault_point point, enum weft_stmt stmt)
 {
@@ -92,35 +92,41 @@ static void calls_init(struct world *w, struct calls *calls, const struct weft_c
         .claim = {{.worker = "w", .max = 1}},
         .spec = {{.kind = "k", .payload = "{}", .payload_size = 2}},
     };
-    calls->completes = (struct weft_complete_call){
-        .item = calls->complete, .count = 1, .arena = w->f.arena, .answer = calls->completed};
-    calls->claims = (struct weft_claim_call){
-        .ns = "default", .item = calls->claim, .count = 1, .arena = weft_arena_new()};
-    calls->submits = (struct weft_submit_call){.ns = "default",
-                                               .item = calls->spec,
-                                               .count = 1,
-                                               .arena = w->f.arena,
-                                               .answer = calls->submitted};
+    calls->call[SUBMITS] = (struct weft_joint_call){.op = WEFT_OP_SUBMIT,
+                                                    .ns = "default",
+                                                    .item = calls->spec,
+                                                    .count = 1,
+                                                    .answer = calls->submitted,
+                                                    .arena = w->f.arena};
+    calls->call[COMPLETES] = (struct weft_joint_call){.op = WEFT_OP_COMPLETE,
+                                                      .item = calls->complete,
+                                                      .count = 1,
+                                                      .answer = calls->completed,
+                                                      .arena = w->f.arena};
+    calls->call[CLAIMS] = (struct weft_joint_call){.op = WEFT_OP_CLAIM,
+                                                   .ns = "default",
+                                                   .item = calls->claim,
+                                                   .count = 1,
+                                                   .answer = &calls->claimed,
+                                                   .arena = weft_arena_new()};
     w->commits = 0;
     w->statements = 0;
 }
 
 static void run_all(struct world *w, struct calls *calls)
 {
-    weft_engine_together(w->engine, &(struct weft_together){.complete = &calls->completes,
-                                                            .claim = &calls->claims,
-                                                            .submit = &calls->submits});
+    weft_engine_together(w->engine, calls->call, WEFT_LEN(calls->call), NULL, NULL);
 }
 
 static bool is_completed(const struct calls *calls)
 {
-    return !calls->completes.rc && !calls->completed[0].rc &&
+    return !calls->call[COMPLETES].rc && !calls->completed[0].rc &&
            calls->completed[0].state == WEFT_STATE_SUCCEEDED;
 }
 
 static bool is_submitted(const struct calls *calls, size_t i)
 {
-    return !calls->submits.rc && !calls->submitted[i].rc &&
+    return !calls->call[SUBMITS].rc && !calls->submitted[i].rc &&
            calls->submitted[i].state == WEFT_STATE_READY;
 }
 
@@ -133,13 +139,13 @@ static void test_one_commit(struct world *w)
     calls_init(w, &calls, claim(w));
     run_all(w, &calls);
     ok(is_completed(&calls), "%s: completed", name(w));
-    ok(!calls.claims.rc && calls.claims.result.count == 1, "%s: claimed", name(w));
+    ok(!calls.call[CLAIMS].rc && calls.claimed.count == 1, "%s: claimed", name(w));
     ok(is_submitted(&calls, 0), "%s: submitted", name(w));
     is_int(w->commits, 1, "%s: one commit for all", name(w));
     ok(w->statements == 3 && w->order[0] == WEFT_STMT_LIVE_END && w->order[1] == WEFT_STMT_CLAIM &&
            w->order[2] == WEFT_STMT_SUBMIT,
        "%s: those that may wait for a row come first", name(w));
-    weft_arena_free(calls.claims.arena);
+    weft_arena_free(calls.call[CLAIMS].arena);
 }
 
 /*
@@ -155,12 +161,12 @@ static void test_claim_beside(struct world *w)
     calls_init(w, &calls, claim(w));
     run_all(w, &calls);
     ok(is_completed(&calls) && is_submitted(&calls, 0), "%s: the others are answered", name(w));
-    ok(!calls.claims.rc && calls.claims.result.count == 1 &&
-           weft_id_cmp(&calls.claims.result.item[0].id, &calls.submitted[0].id) == 0,
+    ok(!calls.call[CLAIMS].rc && calls.claimed.count == 1 &&
+           weft_id_cmp(&calls.claimed.item[0].id, &calls.submitted[0].id) == 0,
        "%s: claimed", name(w));
     is_int(w->commits, 2, "%s: not before it was committed", name(w));
     ok(!claim(w), "%s: and once", name(w));
-    weft_arena_free(calls.claims.arena);
+    weft_arena_free(calls.call[CLAIMS].arena);
 }
 
 /* One that lost its lease is told so, and only that one. */
@@ -173,8 +179,8 @@ static void test_fenced(struct world *w)
     calls.complete[0].epoch = held->epoch + 7;
     run_all(w, &calls);
     is_int(calls.completed[0].rc, WEFT_FENCED, "%s: fenced", name(w));
-    ok(calls.claims.result.count == 1 && is_submitted(&calls, 0), "%s: the others", name(w));
-    weft_arena_free(calls.claims.arena);
+    ok(calls.claimed.count == 1 && is_submitted(&calls, 0), "%s: the others", name(w));
+    weft_arena_free(calls.call[CLAIMS].arena);
 }
 
 /* The store refuses a row of one kind: only its sender gets the error. */
@@ -193,10 +199,10 @@ static void test_bad_neighbour(struct world *w)
        "%s: a store that refuses: %s", name(w), w->f.err.text);
     calls_init(w, &calls, claim(w));
     calls.spec[1] = (struct weft_spec){.kind = "k", .payload = "\"bad\"", .payload_size = 5};
-    calls.submits.count = 2;
+    calls.call[SUBMITS].count = 2;
     run_all(w, &calls);
     ok(is_completed(&calls), "%s: completed beside a bad one", name(w));
-    ok(!calls.claims.rc && calls.claims.result.count == 1, "%s: claimed", name(w));
+    ok(!calls.call[CLAIMS].rc && calls.claimed.count == 1, "%s: claimed", name(w));
     ok(is_submitted(&calls, 0), "%s: the good one is submitted", name(w));
     is_int(calls.submitted[1].rc, WEFT_INVALID_VALUE, "%s: the bad one is not", name(w));
     ok(fixture_script(&w->f, aside,
@@ -204,7 +210,7 @@ static void test_bad_neighbour(struct world *w)
            WEFT_OK,
        "%s: as before", name(w));
     weft_conn_close(aside);
-    weft_arena_free(calls.claims.arena);
+    weft_arena_free(calls.call[CLAIMS].arena);
 }
 
 /* What takes more than one statement has a transaction of its own. */
@@ -216,13 +222,13 @@ static void test_not_joining(struct world *w)
     calls_init(w, &calls, held);
     calls.spec[0].key = "a key";
     calls.complete[1] = calls.complete[0]; /* twice: in two transactions */
-    calls.completes.count = 2;
+    calls.call[COMPLETES].count = 2;
     run_all(w, &calls);
     ok(is_completed(&calls) && !calls.completed[1].rc, "%s: both times", name(w));
-    ok(!calls.claims.rc && calls.claims.result.count == 1, "%s: claimed", name(w));
+    ok(!calls.call[CLAIMS].rc && calls.claimed.count == 1, "%s: claimed", name(w));
     ok(is_submitted(&calls, 0) && !calls.submitted[0].duplicate, "%s: with a key", name(w));
     ok(w->commits > 1, "%s: not in one", name(w));
-    weft_arena_free(calls.claims.arena);
+    weft_arena_free(calls.call[CLAIMS].arena);
 }
 
 /* Contention at any step is not noticed, and a store that fails is everybody's answer. */
@@ -239,13 +245,14 @@ static void test_struck(struct world *w)
         ok(w->fault.struck, "%s: struck", name(w));
         w->fault.strike_at = 0;
         if (at < 5)
-            ok(is_completed(&calls) && calls.claims.result.count == 1 && is_submitted(&calls, 0),
+            ok(is_completed(&calls) && calls.claimed.count == 1 && is_submitted(&calls, 0),
                "%s: every call succeeds", name(w));
         else
-            ok(calls.completes.rc == WEFT_STORAGE_FULL && calls.claims.rc == WEFT_STORAGE_FULL &&
-                   calls.submits.rc == WEFT_STORAGE_FULL,
+            ok(calls.call[COMPLETES].rc == WEFT_STORAGE_FULL &&
+                   calls.call[CLAIMS].rc == WEFT_STORAGE_FULL &&
+                   calls.call[SUBMITS].rc == WEFT_STORAGE_FULL,
                "%s: a full disk is told to all", name(w));
-        weft_arena_free(calls.claims.arena);
+        weft_arena_free(calls.call[CLAIMS].arena);
     }
 }
 
@@ -255,18 +262,19 @@ static void test_alone(struct world *w)
     struct calls calls;
     submit(w, 1);
     calls_init(w, &calls, claim(w));
-    weft_engine_together(w->engine, &(struct weft_together){.complete = &calls.completes});
+    weft_engine_together(w->engine, &calls.call[COMPLETES], 1, NULL, NULL);
     ok(is_completed(&calls), "%s: completed alone", name(w));
-    weft_engine_together(w->engine, &(struct weft_together){.submit = &calls.submits});
+    weft_engine_together(w->engine, &calls.call[SUBMITS], 1, NULL, NULL);
     ok(is_submitted(&calls, 0), "%s: submitted alone", name(w));
     calls.spec[0].kind = "";
     calls.claim[0].lanes = (const char *const[]){"elsewhere"};
     calls.claim[0].lane_count = 1;
-    weft_engine_together(w->engine,
-                         &(struct weft_together){.claim = &calls.claims, .submit = &calls.submits});
-    ok(!calls.claims.rc && calls.claims.result.count == 0, "%s: nothing elsewhere", name(w));
+    calls.call[COMPLETES].count = 0;
+    run_all(w, &calls);
+    is_int(calls.call[COMPLETES].rc, WEFT_OK, "%s: a call without items succeeds", name(w));
+    ok(!calls.call[CLAIMS].rc && calls.claimed.count == 0, "%s: nothing elsewhere", name(w));
     ok(calls.submitted[0].rc != WEFT_OK, "%s: nothing to submit", name(w));
-    weft_arena_free(calls.claims.arena);
+    weft_arena_free(calls.call[CLAIMS].arena);
 }
 
 static void test_store(const struct weft_driver *driver)

@@ -130,7 +130,7 @@ static void test_small(void)
 
 /* ---- Slots ----------------------------------------------------------------------------------- */
 
-static struct weft_request *room[THREADS * 4][WEFT_GROUP_PARTS_MAX][WEFT_BATCH_MAX];
+static struct weft_request *room[THREADS * 4][WEFT_JOINT_MAX][WEFT_BATCH_MAX];
 static struct weft_batch batches[THREADS * 4];
 static size_t running;
 
@@ -146,7 +146,7 @@ static size_t run(struct weft_plan *plan, weft_usec now_us)
     size_t before = running;
     for (;;) {
         struct weft_batch *batch = &batches[running];
-        for (size_t i = 0; i < WEFT_GROUP_PARTS_MAX; i++)
+        for (size_t i = 0; i < WEFT_JOINT_MAX; i++)
             batch->part[i].request = room[running][i];
         if (!weft_plan_take(plan, now_us, batch))
             return running - before;
@@ -248,16 +248,15 @@ static void test_large_claim(void)
         size_t joint; /* kinds in the call that completes */
         const char *name;
     } row[] = {
-        {0, 2, "a claim of one joins"},
+        {1, 2, "a claim of one joins"},
         {WEFT_SMALL_ITEMS, 2, "a claim of few joins"},
         {WEFT_SMALL_ITEMS + 1, 1, "a claim of more goes apart"},
         {WEFT_BATCH_MAX, 1, "a claim of a thousand goes apart"},
     };
     for (size_t i = 0; i < WEFT_LEN(row); i++) {
         struct weft_plan plan;
-        struct weft_claim claim = {.max = row[i].max}; /* what weft_claims_of() finds first */
         struct weft_request *request = new_ask(&CLAIM, "a", 1);
-        request->state = &claim;
+        request->items.count = row[i].max;
         weft_plan_init(&plan, THREADS, THREADS);
         (void)weft_plan_put(&plan, request);
         put(&plan, &COMPLETE, "b", 1);
@@ -292,7 +291,7 @@ static void test_one_writer(void)
     empty(&plan);
 }
 
-/* A large call that has long work aside leaves its place to small ones, one such call at a time. */
+/* A large call with long side work leaves its place to small ones, one such call at a time. */
 static void test_side_work(void)
 {
     struct weft_plan plan;
@@ -304,10 +303,10 @@ static void test_side_work(void)
     put(&plan, &COMPLETE, "b", 1);
     is_int(run(&plan, 0), 0, "nothing else is written beside it");
     weft_plan_side_work(&plan, &batches[0]);
-    is_int(run(&plan, 0), 1, "while it works aside a small call runs");
+    is_int(run(&plan, 0), 1, "a small call runs beside side work");
     is_str(batches[1].part[0].request[0]->ns, "b", "the small call is of another namespace");
     weft_plan_side_work(&plan, &batches[1]);
-    is_int(run(&plan, 0), 0, "a second call cannot work aside");
+    is_int(run(&plan, 0), 0, "a second call does no side work");
     end(&plan, 1);
     is_int(run(&plan, 0), 1, "the next small call follows");
     end(&plan, 1);
@@ -528,7 +527,7 @@ static void test_room_goes_meanwhile(void)
     ok(pthread_create(&thread, NULL, fill_and_free, &sender) == 0, "a thread sends answers");
     int takes = 0, empty_batches = 0;
     struct weft_batch *batch = &batches[0];
-    for (size_t i = 0; i < WEFT_GROUP_PARTS_MAX; i++)
+    for (size_t i = 0; i < WEFT_JOINT_MAX; i++)
         batch->part[i].request = room[0][i];
     for (int i = 0; i < TRIES && takes < TAKES; i++) {
         if (!weft_plan_take(&plan, 0, batch))

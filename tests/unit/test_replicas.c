@@ -13,8 +13,8 @@
 #include "engine/admin/replicas.h"
 #include "engine/engine.h"
 #include "net/server.h"
-#include "net/upkeep/presence.h"
 #include "net/upkeep/supervisor.h"
+#include "net/upkeep/upkeep.h"
 
 #include <poll.h>
 #include <stdlib.h>
@@ -115,15 +115,14 @@ static void test_two(const char *store)
     ok(is_close(expiry_of(second), expiry_of(first)),
        "the second replica adopts the grace of the first");
     is_int((int64_t)count_rows(first, arena, &rows), 2, "both replicas are listed");
-    ok(!weft_presence_uncovered(second, arena), "every scanner is covered");
+    ok(!weft_upkeep_uncovered(second, arena), "every scanner is covered");
 
     weft_scanner_defaults(off);
     off[EXPIRY].interval_us = 0;
     weft_server_reload(first, &(struct weft_server_config){.scanners = off});
     weft_server_reload(second, &(struct weft_server_config){.scanners = off});
-    SOON(weft_presence_uncovered(second, arena) != NULL);
-    is_str(weft_presence_uncovered(second, arena), "lease_expiry",
-           "no replica covers lease_expiry");
+    SOON(weft_upkeep_uncovered(second, arena) != NULL);
+    is_str(weft_upkeep_uncovered(second, arena), "lease_expiry", "no replica covers lease_expiry");
     ok(weft_server_stop(first), "an orderly stop");
     weft_server_free(first);
     is_int((int64_t)count_rows(second, arena, &rows), 1, "takes it off the list");

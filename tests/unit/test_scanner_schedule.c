@@ -11,8 +11,8 @@
 #include "engine/admin/replicas.h"
 #include "engine/ready/poll.h"
 #include "engine/scan/pass.h"
-#include "net/upkeep/presence.h"
 #include "net/upkeep/scanner_schedule.h"
+#include "net/upkeep/upkeep.h"
 
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -171,7 +171,7 @@ static void test_due(void)
              3 * S);
     is_int(weft_schedule_status(&schedule, PROMOTER, &now, arena).lag_us, 2300 * WEFT_MS,
            "the lag lasts while there is more");
-    is_str(weft_schedule_unfinished(&schedule, arena), "delayed_promoter",
+    is_str(weft_schedule_names(&schedule, false, arena), "delayed_promoter",
            "a scanner with more to do is unfinished");
     is_int(begin(&schedule, 3 * S), WEFT_SCANNER_INTAKE, "more waits behind those who waited");
     weft_arena_free(arena);
@@ -342,7 +342,7 @@ static void test_grace(void)
         if (!item[1].seen_us)
             item[1] = item[0];
         const struct weft_replica_rows rows = {item, 2};
-        is_int(weft_presence_grace(&rows, &self, up_us), row[i].want_us, "%s", row[i].name);
+        is_int(weft_upkeep_grace(&rows, &self, up_us), row[i].want_us, "%s", row[i].name);
     }
 }
 

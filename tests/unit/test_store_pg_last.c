@@ -456,27 +456,40 @@ static void test_engine_joint(struct world *w, struct weft_engine *engine)
         const struct weft_complete done = {.id = held.item[0].id, .epoch = held.item[0].epoch};
         const struct weft_claim one = {.worker = "w", .max = 1};
         const struct weft_spec spec = {.kind = "cut", .payload = "{}", .payload_size = 2};
-        struct weft_complete_call complete = {
-            .item = &done, .count = 1, .arena = w->f.arena, .answer = &answer};
-        struct weft_claim_call claims = {
-            .ns = "default", .item = &one, .count = 1, .arena = weft_arena_new()};
-        struct weft_submit_call submits = {
-            .ns = "default", .item = &spec, .count = 1, .arena = w->f.arena, .answer = &more};
+        struct weft_claim_result claimed = {0};
+        struct weft_joint_call call[] = {
+            {.op = WEFT_OP_COMPLETE,
+             .item = &done,
+             .count = 1,
+             .answer = &answer,
+             .arena = w->f.arena},
+            {.op = WEFT_OP_CLAIM,
+             .ns = "default",
+             .item = &one,
+             .count = 1,
+             .answer = &claimed,
+             .arena = weft_arena_new()},
+            {.op = WEFT_OP_SUBMIT,
+             .ns = "default",
+             .item = &spec,
+             .count = 1,
+             .answer = &more,
+             .arena = w->f.arena},
+        };
+        const struct weft_joint_call *complete = &call[0], *claims = &call[1], *submits = &call[2];
         relay_set(&w->relay, mode[i]);
-        weft_engine_together(
-            engine,
-            &(struct weft_together){.complete = &complete, .claim = &claims, .submit = &submits});
+        weft_engine_together(engine, call, WEFT_LEN(call), NULL, NULL);
         is_int(w->relay.mode, RELAY_PASS, "joint: it was cut");
-        ok(!complete.rc && !answer.rc && answer.state == WEFT_STATE_SUCCEEDED,
-           "joint: completed by the holder: %s", complete.err.text);
-        ok(!submits.rc && !more.rc, "joint: submitted: %s", submits.err.text);
+        ok(!complete->rc && !answer.rc && answer.state == WEFT_STATE_SUCCEEDED,
+           "joint: completed by the holder: %s", complete->err.text);
+        ok(!submits->rc && !more.rc, "joint: submitted: %s", submits->err.text);
         check_count(w, 6 + 3 * ((int)i + 1), "joint: once");
         if (mode[i] == RELAY_CUT_COMMIT)
-            ok(!claims.rc && claims.result.count == 1, "joint: claimed: %s", claims.err.text);
+            ok(!claims->rc && claimed.count == 1, "joint: claimed: %s", claims->err.text);
         else
-            ok(is_unknown(claims.rc, &claims.err), "joint: the outcome of the claim is unknown: %s",
-               claims.err.text);
-        weft_arena_free(claims.arena);
+            ok(is_unknown(claims->rc, &claims->err),
+               "joint: the outcome of the claim is unknown: %s", claims->err.text);
+        weft_arena_free(claims->arena);
     }
 }
 

@@ -16,8 +16,8 @@
 #include "engine/scan/pass.h"
 #include "net/group/group.h"
 #include "net/metrics.h"
-#include "net/upkeep/presence.h"
 #include "net/upkeep/supervisor.h"
+#include "net/upkeep/upkeep.h"
 
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -41,11 +41,11 @@ struct stage {
     bool fails[WEFT_SCANNER_COUNT];
 };
 
-static enum weft_rc play(void *context, enum weft_scanner scanner,
+static enum weft_rc play(struct weft_engine *engine, enum weft_scanner scanner,
                          const struct weft_pass_config *config, struct weft_pass_report *ret_report,
                          struct weft_err *err)
 {
-    struct stage *stage = context;
+    struct stage *stage = (struct stage *)engine;
     enum weft_rc rc = WEFT_OK;
     (void)config;
     pthread_mutex_lock(&stage->lock);
@@ -126,9 +126,9 @@ static void open_stage(struct stage *stage, const struct weft_scanner_setting *s
     server->metrics = weft_metrics_new(
         &(struct weft_route_table){.route = weft_routes, .count = weft_route_count});
     server->supervisor = weft_supervisor_new(server);
-    server->presence = weft_presence_new(server);
+    server->upkeep = weft_upkeep_new(server);
     server->groups = weft_groups_new(server);
-    weft_supervisor_use(server->supervisor, play, stage);
+    weft_supervisor_use(server->supervisor, play, (struct weft_engine *)stage);
     weft_supervisor_hold(server->supervisor, 0);
 }
 
@@ -137,7 +137,7 @@ static void close_stage(struct stage *stage)
     struct weft_server *server = &stage->server;
     (void)weft_supervisor_stop(server->supervisor, weft_boot_us() + PATIENCE_US);
     weft_groups_free(server->groups);
-    weft_presence_free(server->presence);
+    weft_upkeep_free(server->upkeep);
     weft_supervisor_free(server->supervisor);
     weft_engine_close(server->engine);
     weft_metrics_free(server->metrics);

@@ -1,290 +1,172 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Claims that wait, and wakes that come at the worst moment: while a claim looks for work. The
- * engine, the loop and the queues are stand-ins, so that the order of things is the test's: what
- * happens in the middle of a look is done by the engine's stand-in. Nothing here waits: a claim
- * that must look again is queued again before weft_claims_run() returns, or it is not at all until
- * the slow poll, a minute from here.
+ * Requests that wait, and wakes that come at the worst moment: while a claim looks for work. The
+ * rest of the server is a table of functions of this test, so that the order of things is the
+ * test's: run() does with a claim what claims.c does, and has wakes come in the middle of its look.
+ * Nothing here waits: a claim that must look again is queued again before run() returns, or it is
+ * not at all until the slow poll, a minute from here.
  */
 
 #include "tap.h"
 
 #include "base/arena.h"
-#include "base/buf.h"
 #include "base/clock.h"
-#include "base/err.h"
-#include "engine/admin/workers.h"
-#include "engine/engine.h"
-#include "engine/job/claim.h"
-#include "engine/job/claim_choose.h"
-#include "engine/job/claim_upstreams.h"
-#include "engine/job/joint.h"
-#include "engine/job/lease_watch.h"
-#include "engine/job/leases.h"
-#include "engine/tx/commit_effects.h"
-#include "net/auth.h"
-#include "net/group/claims.h"
-#include "net/group/group.h"
-#include "net/http/answers.h"
-#include "net/http/loop.h"
+#include "base/id.h"
+#include "net/metrics.h"
 #include "net/request.h"
 #include "net/server.h"
-#include "net/upkeep/roster.h"
-#include "net/wait/wait_claims.h"
-#include "net/wait/wait_ends.h"
 #include "net/wait/waits.h"
-#include "weft/weft.h"
 
 #include <poll.h>
-#include <stdlib.h>
 
 enum { QUEUE_A = 1, QUEUE_B = 2, QUEUE_C = 3, ASKS_MAX = 8 };
 
 struct stage {
     struct weft_server server;
-    int64_t waiters; /* as the metric says */
-    struct weft_clock *clock;
     struct weft_request request[ASKS_MAX];
+    struct weft_claim claim[ASKS_MAX];
+    const char *lane[ASKS_MAX];
     size_t requests;
     struct weft_woken during; /* the wake that comes while the next look is made; count 0: none */
-    uint32_t finds;           /* how many executions the next look finds, for its first claim */
+    uint32_t finds;           /* how many executions the next look finds */
     bool fails;               /* the next look fails */
     unsigned looks;
     unsigned fits;                        /* how often a claim was held against a queue */
     struct weft_request *again[ASKS_MAX]; /* queued to look again, in order */
     size_t agains;
     unsigned answered;
-    struct weft_answers answers; /* of the loop, which only some cases have */
-    uint64_t reserved;           /* at the last look */
 };
 
-static struct stage *stage; /* the stand-ins have no other way to it */
+/* ---- The rest of the server ------------------------------------------------------------------ */
 
-/* ---- Stand-ins ------------------------------------------------------------------------------- */
-
-void weft_metric_add(struct weft_metrics *metrics, enum weft_metric which, size_t label,
-                     uint64_t amount)
+static void put_again(struct weft_groups *groups, struct weft_request *request)
 {
-    (void)metrics;
-    (void)label;
-    if (which == WEFT_METRIC_WAITERS)
-        stage->waiters += (int64_t)amount;
+    struct stage *s = (struct stage *)groups;
+    if (s->agains < ASKS_MAX)
+        s->again[s->agains++] = request;
 }
 
-void weft_metric_sub(struct weft_metrics *metrics, enum weft_metric which, size_t label,
-                     uint64_t amount)
+static enum weft_rc check_token(struct weft_server *server, struct weft_request *request,
+                                struct weft_err *err)
 {
-    (void)metrics;
-    (void)label;
-    if (which == WEFT_METRIC_WAITERS)
-        stage->waiters -= (int64_t)amount;
-}
-
-/* Queue A has the work of lane "a", queue B that of lane "b". */
-bool weft_engine_fits(struct weft_engine *engine, const struct weft_claim *claim, int32_t queue)
-{
-    (void)engine;
-    stage->fits++;
-    const char *lane = queue == QUEUE_A ? "a" : "b";
-    for (size_t i = 0; i < claim->lane_count; i++)
-        if (strcmp(claim->lanes[i], lane) == 0)
-            return true;
-    return false;
-}
-
-/* Queues A and B are in "default", queue C is in "other". */
-const char *weft_engine_namespace_of(struct weft_engine *engine, int32_t queue)
-{
-    (void)engine;
-    return queue == QUEUE_C ? "other" : "default";
-}
-
-enum weft_rc weft_engine_claim_check(const struct weft_claim *claim, struct weft_err *err)
-{
-    (void)claim;
+    (void)server;
+    (void)request;
     (void)err;
     return WEFT_OK;
 }
 
-void weft_engine_together(struct weft_engine *engine, const struct weft_together *calls)
-{
-    (void)engine;
-    struct weft_claim_call *call = calls->claim;
-    stage->looks++;
-    stage->reserved = atomic_load(&stage->answers.reserved);
-    call->result.count = stage->finds;
-    call->result.item = weft_new_array(call->arena, struct weft_claimed, stage->finds + 1);
-    for (uint32_t i = 0; i < stage->finds; i++)
-        call->result.item[i] = (struct weft_claimed){.epoch = 1, .lane = "a", .kind = "k"};
-    stage->finds = 0;
-    if (stage->during.count > 0) {
-        struct weft_woken woken = stage->during;
-        stage->during.count = 0;
-        weft_waits_wake(stage->server.waits, WEFT_WAKE_LOCAL, &woken, 1);
-    }
-    bool fails = stage->fails;
-    stage->fails = false;
-    call->rc = fails ? weft_fail(&call->err, WEFT_UNAVAILABLE, "the store is down") : WEFT_OK;
-}
-
-enum weft_rc weft_engine_claim_rest(struct weft_engine *engine, struct weft_claim_result *result,
-                                    struct weft_arena *arena, struct weft_err *err)
-{
-    (void)engine;
-    (void)result;
-    (void)arena;
-    return weft_fail(err, WEFT_INTERNAL, "no item of these tests is a member of a flow");
-}
-
-enum weft_rc weft_engine_put_back(struct weft_engine *engine, enum weft_put_back_kind kind,
-                                  const struct weft_put_back *item, size_t count,
-                                  struct weft_arena *arena, struct weft_lease_result *ret_answer,
-                                  struct weft_err *err)
-{
-    (void)engine;
-    (void)kind;
-    (void)item;
-    (void)count;
-    (void)arena;
-    (void)ret_answer;
-    (void)err;
-    abort(); /* no client hangs up here */
-}
-
-struct weft_clock *weft_engine_clock(struct weft_engine *engine)
-{
-    (void)engine;
-    return stage->clock;
-}
-
-bool weft_roster_knows(struct weft_roster *roster, const struct weft_claim *claim)
-{
-    (void)roster;
-    (void)claim;
-    return true;
-}
-
-enum weft_rc weft_engine_meet_workers(struct weft_engine *engine, const struct weft_watch *watch,
-                                      size_t count, struct weft_worker_met *ret_met,
-                                      struct weft_err *err)
-{
-    (void)engine;
-    (void)watch;
-    (void)count;
-    (void)ret_met;
-    return weft_fail(err, WEFT_INTERNAL, "the roster of these tests knows every worker");
-}
-
-void weft_roster_seen(struct weft_roster *roster, const struct weft_claim *claim, weft_usec now_us)
-{
-    (void)roster;
-    (void)claim;
-    (void)now_us;
-}
-
-void weft_groups_put_again(struct weft_groups *groups, struct weft_request *request)
-{
-    (void)groups;
-    if (stage->agains < ASKS_MAX)
-        stage->again[stage->agains++] = request;
-}
-
-void weft_groups_look(struct weft_groups *groups)
-{
-    (void)groups;
-}
-
-void weft_groups_sweep(struct weft_groups *groups)
-{
-    (void)groups;
-}
-
-void weft_groups_do(struct weft_groups *groups, void (*fn)(struct weft_server *, void *),
-                    void *context)
-{
-    (void)groups;
-    (void)fn;
-    (void)context;
-    abort(); /* every answer is delivered here */
-}
-
-void weft_loop_answer(struct weft_server *server, struct weft_request **request, size_t count)
-{
-    (void)server;
-    (void)request;
-    stage->answered += (unsigned)count;
-}
-
-bool weft_loop_gone(const struct weft_request *request)
-{
-    (void)request;
-    return false;
-}
-
-struct weft_answers *weft_loop_answers(struct weft_loop *loop)
-{
-    (void)loop;
-    return &stage->answers;
-}
-
-void weft_loop_hold(struct weft_request *request)
-{
-    (void)request;
-}
-
-int weft_loop_fd(const struct weft_request *request)
+static int no_fd(const struct weft_request *request)
 {
     (void)request;
     return -1; /* poll() passes over it */
 }
 
-void weft_loop_sweep(struct weft_loop *loop)
+static void sweep_groups(struct weft_groups *groups)
+{
+    (void)groups;
+}
+
+static void sweep_loop(struct weft_loop *loop)
 {
     (void)loop;
+}
+
+/* Queue A has the work of lane "a", queue B that of lane "b". */
+static bool fits(struct weft_engine *engine, const struct weft_claim *claim, int32_t queue)
+{
+    struct stage *s = (struct stage *)engine;
+    s->fits++;
+    return strcmp(claim->lanes[0], queue == QUEUE_A ? "a" : "b") == 0;
+}
+
+/* Queues A and B are in "default", queue C is in "other". */
+static const char *namespace_of(struct weft_engine *engine, int32_t queue)
+{
+    (void)engine;
+    return queue == QUEUE_C ? "other" : "default";
 }
 
 /* ---- The stage ------------------------------------------------------------------------------- */
 
 static void set_up(struct stage *s)
 {
+    static const struct weft_waits_ops ops = {.put_again = put_again,
+                                              .check_token = check_token,
+                                              .fd = no_fd,
+                                              .sweep_groups = sweep_groups,
+                                              .sweep_loop = sweep_loop,
+                                              .namespace_of = namespace_of,
+                                              .fits = fits};
     *s = (struct stage){0};
-    stage = s;
-    s->clock = weft_clock_new();
-    weft_clock_set(s->clock, 1000 * WEFT_SECOND);
-    s->server.waits = weft_waits_new(&s->server);
+    s->server.groups = (struct weft_groups *)s; /* what the functions above are called with */
+    s->server.engine = (struct weft_engine *)s;
+    s->server.metrics = weft_metrics_new(&(struct weft_route_table){0});
+    s->server.waits = weft_waits_new(&s->server, &ops);
     weft_waits_start(s->server.waits);
 }
 
 static void clear(struct stage *s)
 {
     weft_waits_free(s->server.waits);
-    for (size_t i = 0; i < s->requests; i++) {
-        weft_buf_done(&s->request[i].body);
-        weft_buf_done(&s->request[i].reply.body);
+    weft_metrics_free(s->server.metrics);
+    for (size_t i = 0; i < s->requests; i++)
         weft_arena_free(s->request[i].arena);
-    }
-    weft_clock_free(s->clock);
+}
+
+/* As the metric says. */
+static int64_t waiters(const struct stage *s)
+{
+    uint64_t sum = 0;
+    for (size_t kind = 0; kind < WEFT_WAIT_COUNT; kind++)
+        sum += weft_metric_get(s->server.metrics, WEFT_METRIC_WAITERS, kind);
+    return (int64_t)sum;
+}
+
+static struct weft_request *new_request(struct stage *s)
+{
+    struct weft_request *request = &s->request[s->requests++];
+    request->server = &s->server;
+    request->arena = weft_arena_new();
+    return request;
+}
+
+static const struct weft_claim *claim_in(const struct stage *s, const struct weft_request *request)
+{
+    return &s->claim[request - s->request];
 }
 
 /* A claim of up to two of one lane that may wait for as long as claims may. */
 static struct weft_request *claim_of(struct stage *s, const char *lane)
 {
-    struct weft_request *request = &s->request[s->requests++];
-    struct weft_err err = {0};
-    request->server = &s->server;
-    request->arena = weft_arena_new();
-    request->ns = "default";
-    weft_buf_init(&request->body, 1000);
-    weft_buf_printf(&request->body,
-                    "{\"worker\":\"w\",\"max\":2,\"lanes\":[\"%s\"],\"wait_ms\":60000}", lane);
-    ok(weft_claims_read(request, &err) == WEFT_OK, "a claim of lane %s that waits", lane);
+    struct weft_request *request = new_request(s);
+    size_t at = (size_t)(request - s->request);
+    s->lane[at] = lane;
+    s->claim[at] = (struct weft_claim){
+        .ns = "default", .worker = "w", .max = 2, .lanes = &s->lane[at], .lane_count = 1};
+    request->queued_us = weft_boot_us() + 60 * WEFT_SECOND; /* until then it waits */
     return request;
 }
 
+/* Has a claim look, as claims.c does, and answers it or puts it to sleep. */
 static void run(struct stage *s, struct weft_request *request)
 {
-    weft_claims_run(&s->server, &request, 1);
+    const struct weft_claim *claim = claim_in(s, request);
+    uint32_t got = s->finds;
+    bool fails = s->fails;
+    struct weft_woken during = s->during;
+    weft_waits_enter(s->server.waits, request, claim, request->queued_us);
+    s->looks++;
+    s->finds = s->during.count = s->fails = 0;
+    if (during.count > 0)
+        weft_waits_wake(s->server.waits, WEFT_WAKE_LOCAL, &during, 1);
+    if (!fails && got == 0 && weft_waits_sleep(s->server.waits, request, false))
+        return;
+    weft_waits_leave(s->server.waits, request,
+                     fails               ? WEFT_WAIT_FAILED
+                     : got >= claim->max ? WEFT_WAIT_FILLED
+                                         : WEFT_WAIT_SERVED);
+    s->answered++;
 }
 
 /* Takes the next one that was queued again, or NULL. */
@@ -327,7 +209,6 @@ static void test_wake_of_a_sleeper(void)
     s.finds = 1;
     run(&s, request);
     is_int(s.answered, 1, "the woken claim finds work and is answered");
-    is_int(request->reply.status, 200, "the claim is answered with 200");
     clear(&s);
 }
 
@@ -346,7 +227,7 @@ static void test_wake_during_the_look(void)
     is_int(s.looks, 2, "the second look");
     is_int(s.answered, 1, "finds what the wake was for");
     is_int(s.agains, 0, "no other claim is woken");
-    is_int(s.waiters, 0, "no claim waits");
+    is_int(waiters(&s), 0, "no claim waits");
     clear(&s);
 }
 
@@ -371,7 +252,7 @@ static void test_one_wake_one_look(void)
     wake(&s, QUEUE_A, 1);
     s.finds = 1;
     run(&s, next_again(&s));
-    is_int(s.waiters, 0, "the claim is answered");
+    is_int(waiters(&s), 0, "the claim is answered");
     clear(&s);
 }
 
@@ -394,7 +275,7 @@ static void test_handed_on(bool fails)
     is_int(s.agains, 0, "a looks after that, so it sees what there is");
 
     struct weft_request *c = claim_of(&s, "a");
-    weft_waits_enter(s.server.waits, c, weft_boot_us() + 60 * WEFT_SECOND);
+    weft_waits_enter(s.server.waits, c, claim_in(&s, c), c->queued_us);
     wake(&s, QUEUE_A, 1);
     ok(next_again(&s) == a, "a sleeper comes before c, who looks");
     wake(&s, QUEUE_A, 1); /* a is awake now and stands before c: it is given this one */
@@ -408,7 +289,7 @@ static void test_handed_on(bool fails)
     s.finds = 1;
     run(&s, c);
     is_int(s.answered, 3, "c is answered");
-    is_int(s.waiters, 0, "no claim waits");
+    is_int(waiters(&s), 0, "no claim waits");
     clear(&s);
 }
 
@@ -451,21 +332,13 @@ static void test_poll_and_wake(void)
     is_int(s.answered, 2, "b is answered");
     s.finds = 1;
     run(&s, c);
-    is_int(s.waiters, 0, "no claim waits");
+    is_int(waiters(&s), 0, "no claim waits");
     clear(&s);
 }
 
 /* ---- Watches --------------------------------------------------------------------------------- */
 
 enum { WORKER_A = 11, WORKER_B = 12 };
-
-static struct weft_request *watch_of(struct stage *s)
-{
-    struct weft_request *request = &s->request[s->requests++];
-    request->server = &s->server;
-    request->arena = weft_arena_new();
-    return request;
-}
 
 /* The look of a watch in vain. True: it sleeps. */
 static bool look_in_vain(struct stage *s, struct weft_request *request, int32_t worker)
@@ -483,10 +356,10 @@ static void test_watches(void)
 {
     struct stage s;
     set_up(&s);
-    struct weft_request *a = watch_of(&s), *b = watch_of(&s), *claim = claim_of(&s, "a");
+    struct weft_request *a = new_request(&s), *b = new_request(&s), *claim = claim_of(&s, "a");
     ok(look_in_vain(&s, a, WORKER_A) && look_in_vain(&s, b, WORKER_B), "two watches sleep");
     run(&s, claim);
-    is_int(s.waiters, 3, "beside a claim");
+    is_int(waiters(&s), 3, "beside a claim");
     wake(&s, QUEUE_A, 9);
     ok(next_again(&s) == claim, "work wakes the claim");
     ok(!next_again(&s), "work wakes no watch");
@@ -500,12 +373,12 @@ static void test_watches(void)
     ok(look_in_vain(&s, a, WORKER_A), "the second look finds nothing");
     ok(!next_again(&s), "the watch sleeps");
     weft_waits_stop(s.server.waits);
-    ok(!weft_wait_for_leases(watch_of(&s), WORKER_A, weft_boot_us() + WEFT_SECOND),
+    ok(!weft_wait_for_leases(new_request(&s), WORKER_A, weft_boot_us() + WEFT_SECOND),
        "a server that stops lets no watch sleep");
     weft_wait_done(a);
     weft_wait_done(b);
     weft_waits_leave(s.server.waits, claim, WEFT_WAIT_FAILED);
-    is_int(s.waiters, 0, "no request waits");
+    is_int(waiters(&s), 0, "no request waits");
     clear(&s);
 }
 
@@ -514,7 +387,7 @@ static void test_watch_times_out(void)
 {
     struct stage s;
     set_up(&s);
-    struct weft_request *request = watch_of(&s);
+    struct weft_request *request = new_request(&s);
     weft_usec until_us = weft_boot_us() + 20 * WEFT_MS;
     ok(weft_wait_for_leases(request, WORKER_A, until_us) &&
            weft_waits_sleep_till_end(s.server.waits, request),
@@ -572,58 +445,85 @@ static bool comes_again(struct stage *s)
     return s->agains > 0;
 }
 
-/* A claim whose answer finds no room takes no lease: it waits, and looks when there is room. */
+/* A claim whose answer finds no room sleeps, and is queued again after a pause. */
 static void test_room(void)
 {
     struct stage s;
     set_up(&s);
-    s.server.loop = (struct weft_loop *)&s; /* any that is not NULL */
-    s.answers.most = 64 << 20;
-    weft_answers_take(&s.answers, "default", 32 << 20);
     struct weft_request *request = claim_of(&s, "a");
+    weft_usec until_us = weft_boot_us() + 30 * WEFT_SECOND;
+    for (int i = 0; i < 2; i++) {
+        ok(weft_waits_park(s.server.waits, request, claim_in(&s, request), until_us),
+           "a claim without room for its answer sleeps");
+        ok(comes_again(&s) && next_again(&s) == request, "the claim without room is queued again");
+    }
+    wake(&s, QUEUE_A, 1);
+    ok(weft_waits_park(s.server.waits, request, claim_in(&s, request), until_us),
+       "a claim that is woken sleeps when it finds no room");
+    ok(comes_again(&s) && next_again(&s) == request, "the woken claim is queued again");
     s.finds = 1;
     run(&s, request);
-    is_int(s.looks, 0, "half of the budget is full: a claim of that namespace does not look");
-    is_int(s.answered, 0, "the claim is not answered");
-    ok(comes_again(&s) && next_again(&s) == request, "the claim without room is queued again");
-    run(&s, request);
-    is_int(s.looks, 0, "there is no room yet");
-    ok(comes_again(&s) && next_again(&s) == request, "the claim without room is queued again");
-    ok(weft_answers_give(&s.answers, "default", 32 << 20), "the room is given back");
-    run(&s, request);
-    is_int(s.looks, 1, "the claim looks when there is room");
-    is_int(s.reserved, 2 << 20, "the look reserved room for two payloads of any size");
-    is_int(request->reply.status, 200, "the claim is answered with 200");
-    is_int(atomic_load(&s.answers.all) + atomic_load(&s.answers.reserved), 0, "no room is lost");
-    is_int(s.waiters, 0, "no claim waits");
+    is_int(s.answered, 1, "the claim looks and is answered when there is room");
+    is_int(waiters(&s), 0, "no claim waits");
+    request = claim_of(&s, "a");
+    weft_waits_stop(s.server.waits);
+    ok(!weft_waits_park(s.server.waits, request, claim_in(&s, request), until_us),
+       "a claim without room does not sleep when the server stops");
+    weft_waits_leave(s.server.waits, request, WEFT_WAIT_FAILED);
     clear(&s);
 }
 
-static void test_room_that_never_comes(void)
+/* ---- Ends ------------------------------------------------------------------------------------ */
+
+/* The look of a read in vain. True: it sleeps, or is queued to look again. */
+static bool read_in_vain(struct stage *s, struct weft_request *request, const struct weft_id *id)
+{
+    return weft_wait_for_end(request, id, weft_boot_us() + 60 * WEFT_SECOND, WEFT_WAIT_NOTIFIED) &&
+           weft_waits_sleep_till_end(s->server.waits, request);
+}
+
+/* Looks until it does not look by itself any more. */
+static bool sleeps_for_good(struct stage *s, struct weft_request *request, const struct weft_id *id)
+{
+    for (int look = 0; look < 4; look++)
+        if (!read_in_vain(s, request, id) || !comes_again(s) || next_again(s) != request)
+            return false;
+    return read_in_vain(s, request, id) && !next_again(s);
+}
+
+static void test_ends(void)
 {
     struct stage s;
+    struct weft_id id[3];
     set_up(&s);
-    s.server.loop = (struct weft_loop *)&s;
-    s.answers.most = 64 << 20;
-    weft_answers_take(&s.answers, "other", 64 << 20);
-    struct weft_request *request = claim_of(&s, "a");
-    weft_waits_stop(s.server.waits); /* as if its time were up */
-    run(&s, request);
-    is_int(s.looks, 0, "a claim without room, whose time is up, does not look");
-    is_int(s.answered, 1, "the claim without room is answered");
-    is_int(request->reply.status, 503, "the answer is 503");
-    ok(request->reply.retry_after_s > 0 &&
-           strstr(request->reply.body.data,
-                  "clients have not read fill answer_bytes, 67108864 bytes"),
-       "the error names the budget that is full");
-    is_int(s.waiters, 0, "no claim waits");
+    for (size_t i = 0; i < WEFT_LEN(id); i++)
+        weft_id_new(&id[i], 1000, -1);
+    id[1].byte[15] = id[0].byte[15]; /* the same bucket */
+    struct weft_request *a = new_request(&s), *b = new_request(&s), *c = new_request(&s);
+    const _Atomic size_t *ends = weft_waits_for_ends(s.server.waits);
+    is_int((long long)*ends, 0, "no request waits for an end");
+    ok(read_in_vain(&s, a, &id[0]) && next_again(&s) == a, "a read looks again after it is listed");
+    is_int((long long)*ends, 1, "a request that looks for an end is counted");
+    ok(sleeps_for_good(&s, c, &id[1]), "a read of another execution sleeps after a few looks");
+    is_int((long long)*ends, 2, "a sleeping read is counted");
+    ok(sleeps_for_good(&s, b, &id[0]), "a read of the first execution sleeps");
+    weft_wait_ended(&s.server, &id[2], 1);
+    ok(!next_again(&s), "an end that no read waits for wakes no read");
+    weft_wait_ended(&s.server, id, 1);
+    ok(next_again(&s) == b && !next_again(&s), "an end wakes the sleeping read of that execution");
+    ok(read_in_vain(&s, a, &id[0]) && next_again(&s) == a,
+       "a read that was looking when the end came looks again");
+    weft_wait_done(a);
+    weft_wait_done(b);
+    weft_wait_done(c);
+    is_int((long long)*ends, 0, "answered requests are not counted");
+    is_int(waiters(&s), 0, "no request waits");
     clear(&s);
 }
 
 int main(void)
 {
     test_room();
-    test_room_that_never_comes();
     test_wake_of_a_sleeper();
     test_wake_during_the_look();
     test_one_wake_one_look();
@@ -634,5 +534,6 @@ int main(void)
     test_watches();
     test_watch_times_out();
     test_the_end();
+    test_ends();
     return tap_done();
 }

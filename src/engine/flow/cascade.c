@@ -415,10 +415,9 @@ enum weft_rc weft_cascade_some(struct weft_engine *engine, const struct weft_id 
             struct weft_commit_effects news = weft_news_new(tx.arena, tx.now_us);
             weft_change_news(&news, &call.hop.changes);
             news.flows = 0; /* this loop sees to them */
+            news.ended_flows = (struct weft_id_column){call.hop.ended, sizeof(*call.hop.ended),
+                                                       call.hop.ended_count};
             weft_news_tell(engine, &news);
-            if (call.hop.ended_count > 0 && engine->on_flows_ended)
-                engine->on_flows_ended(engine->flows_ended_context, call.hop.ended,
-                                       call.hop.ended_count);
             ret_cascaded->hops++;
             ret_cascaded->edges += call.hop.edge_count;
             ret_cascaded->completions += call.hop.done_count;

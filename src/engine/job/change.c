@@ -311,6 +311,7 @@ enum weft_rc weft_change_write(struct weft_tx *tx, struct weft_changes *changes,
 
 void weft_change_news(struct weft_commit_effects *news, const struct weft_changes *changes)
 {
+    news->changes = changes;
     for (size_t i = 0; i < changes->flows; i++)
         weft_news_flow(news, &changes->flow[i]);
     for (size_t i = 0; i < changes->count; i++) {
@@ -333,4 +334,13 @@ void weft_change_news(struct weft_commit_effects *news, const struct weft_change
         if (after->deadline_us != before->deadline_us)
             weft_news_due(news, after->deadline_us);
     }
+}
+
+size_t weft_change_ended(const struct weft_changes *changes, struct weft_id *ret_id)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < changes->count; i++)
+        if (changes->change[i].apply && ends(&changes->change[i]))
+            ret_id[count++] = changes->change[i].before.id;
+    return count;
 }

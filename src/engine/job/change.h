@@ -73,7 +73,10 @@ bool weft_change_ends(const struct weft_changes *changes);
 struct weft_live weft_outcome_read(const struct weft_rows *rows, size_t i);
 void weft_outcome_back(struct weft_outcome_back_item *item, const struct weft_live *after);
 
-/* What the changes are news of. */
+/* What the changes are news of; they are borrowed until it is told. */
 void weft_change_news(struct weft_commit_effects *news, const struct weft_changes *changes);
+
+/* The executions that ended by the changes, into room for all; says how many. */
+size_t weft_change_ended(const struct weft_changes *changes, struct weft_id *ret_id);
 
 #endif

@@ -595,17 +595,17 @@ static void take_claim(struct weft_tx *tx, void *context, const struct weft_rows
     take_round(tx, context, rows);
 }
 
-void weft_claim_begin(struct weft_engine *engine, struct weft_claim_call *call,
-                      struct weft_arena *arena, struct weft_part *ret_part)
+void weft_claim_begin(struct weft_engine *engine, struct weft_joint_call *call,
+                      struct weft_arena *arena)
 {
+    const struct weft_claim *claim = call->item;
     struct weft_claiming *all = weft_new(arena, struct weft_claiming);
     size_t count = call->count;
     *all = (struct weft_claiming){.count = count, .out = call->arena};
     all->request = weft_new_array(arena, struct weft_claim_request, count + 1);
     all->limit = weft_new_array(arena, struct weft_limited, count * WEFT_CLAIM_QUEUES_MAX + 1);
-    call->rc = WEFT_OK;
     for (size_t r = 0; r < count && !call->rc; r++) {
-        all->request[r].claim = &call->item[r];
+        all->request[r].claim = &claim[r];
         call->rc = prepare(engine, call->ns, &all->request[r], arena, &call->err);
         all->items_max += all->request[r].left;
     }
@@ -621,14 +621,16 @@ void weft_claim_begin(struct weft_engine *engine, struct weft_claim_call *call,
     bool any = false;
     if (!call->rc)
         call->rc = look_first(engine, all, &any, &call->err);
-    *ret_part = (struct weft_part){
+    call->part = (struct weft_part){
         .context = all, .ask = ask_claim, .take = take_claim, .joins = any && !call->rc};
 }
 
-void weft_claim_end(struct weft_engine *engine, struct weft_claim_call *call,
-                    struct weft_part *part)
+void weft_claim_end(struct weft_tx *tx, struct weft_joint_call *call, struct weft_arena *arena)
 {
+    const struct weft_part *part = &call->part;
+    struct weft_engine *engine = tx->engine;
     struct weft_claiming *all = part->context;
+    (void)arena;
     all->taken = part->fate == WEFT_PART_DONE;
     if (!all->taken && part->joins)
         drop_floors(engine, all);
@@ -641,11 +643,12 @@ void weft_claim_end(struct weft_engine *engine, struct weft_claim_call *call,
     if (!call->rc)
         call->rc = weft_claim_upstreams(engine, all, &call->err);
     if (!call->rc)
-        call->result = (struct weft_claim_result){.item = all->item,
-                                                  .apart = all->apart,
-                                                  .count = all->items,
-                                                  .bytes = all->bytes,
-                                                  .contended = all->contended};
+        *(struct weft_claim_result *)call->answer =
+            (struct weft_claim_result){.item = all->item,
+                                       .apart = all->apart,
+                                       .count = all->items,
+                                       .bytes = all->bytes,
+                                       .contended = all->contended};
 }
 
 enum weft_rc weft_engine_claim(struct weft_engine *engine, const char *ns,
@@ -653,17 +656,19 @@ enum weft_rc weft_engine_claim(struct weft_engine *engine, const char *ns,
                                struct weft_arena *arena, struct weft_claim_result *ret_result,
                                struct weft_err *err)
 {
-    struct weft_arena *scratch = weft_arena_new();
-    struct weft_claim_call call = {.ns = ns, .item = claim, .count = count, .arena = arena};
-    struct weft_part part;
-    weft_claim_begin(engine, &call, scratch, &part);
-    weft_claim_end(engine, &call, &part);
-    weft_arena_free(scratch);
-    if (!call.rc && call.result.apart)
-        call.rc = weft_claim_all_upstreams(engine, &call.result, arena, &call.err);
+    struct weft_claim_result result = {0};
+    struct weft_joint_call call = {.op = WEFT_OP_CLAIM,
+                                   .ns = ns,
+                                   .item = claim,
+                                   .count = count,
+                                   .answer = &result,
+                                   .arena = arena};
+    enum weft_rc rc = weft_engine_alone(engine, &call, err);
+    if (!rc && result.apart)
+        rc = weft_claim_all_upstreams(engine, &result, arena, &call.err);
     if (err && call.err.rc)
         *err = call.err;
-    if (!call.rc)
-        *ret_result = call.result;
-    return call.rc;
+    if (!rc)
+        *ret_result = result;
+    return rc;
 }

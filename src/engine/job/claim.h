@@ -10,9 +10,9 @@
 #include "weft/weft.h"
 
 struct weft_arena;
-struct weft_claim_call;
 struct weft_engine;
-struct weft_part;
+struct weft_joint_call;
+struct weft_tx;
 
 struct weft_claim_result {
     struct weft_claimed *item; /* in the arena */
@@ -36,9 +36,9 @@ WEFT_MUST_CHECK enum weft_rc weft_engine_claim(struct weft_engine *engine, const
                                                struct weft_arena *arena,
                                                struct weft_claim_result *ret_result,
                                                struct weft_err *err);
-void weft_claim_begin(struct weft_engine *engine, struct weft_claim_call *call,
-                      struct weft_arena *arena, struct weft_part *ret_part);
-void weft_claim_end(struct weft_engine *engine, struct weft_claim_call *call,
-                    struct weft_part *part);
+/* Claims that may share a transaction: see joint.h. */
+void weft_claim_begin(struct weft_engine *engine, struct weft_joint_call *call,
+                      struct weft_arena *arena);
+void weft_claim_end(struct weft_tx *tx, struct weft_joint_call *call, struct weft_arena *arena);
 
 #endif

@@ -1,23 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Operations of several kinds in one transaction: one exchange with the store and one wait for the
- * disk instead of one each.
+ * Calls of several operations in one transaction: one exchange with the store and one wait for the
+ * disk instead of one each. Only a call that is a single statement joins: completions of one chunk,
+ * claims of one round, submissions without keys.
  *
- * Only what is a single statement joins: completions of one chunk, claims of one round, submissions
- * without keys. They run in that order, which needs no new rule for locks: completions may wait for
- * rows, in the order of ids, and hold nothing yet but such rows; claims skip what is locked, and
- * new rows are nobody's, so behind the completions nobody waits; for the rare wait that PostgreSQL
- * makes in spite of SKIP LOCKED there is the short lock_timeout. Claims come before the submissions
- * and therefore see what they would have seen alone. One that found nothing looks again, as ever,
- * and by then the submissions are committed and told of; one that waits is woken by them.
- *
- * Nobody suffers for a neighbour. A joint transaction that failed has written nothing, and every
- * part is left to a transaction of its own, where only the one to blame fails; unless it is the
- * store that failed (it cannot be reached, the disk is full), which is nobody's fault. For a row
- * that somebody holds, all wait but shortly, then the completions alone and the others have their
- * answers. When the connection was lost in COMMIT and nobody can tell what became of it, what may
- * be done twice is done a second time, alone, and only what may not is answered outcome_unknown.
+ * No call fails because of another. A joint transaction that failed has written nothing; every part
+ * then gets a transaction of its own, in which only the part to blame fails. The exception is a
+ * failure of the store (it cannot be reached, the disk is full), which every part would meet again.
+ * For a row that another transaction holds all parts wait, but shortly; after that the completions
+ * wait for it alone, and the others have their answers. When the connection was lost in COMMIT and
+ * the outcome cannot be known, a part that may be done twice is done a second time, alone, and only
+ * a part that may not is answered outcome_unknown.
  */
 
 #include "engine/job/joint.h"
@@ -28,19 +22,61 @@
 #include "engine/job/submit.h"
 #include "engine/tx/tx.h"
 
-enum { PARTS_MAX = 3 };
+#include <assert.h>
+
+/*
+ * The operations that join, in the order in which their statements run in a transaction. The order
+ * needs no new rule for locks: completions may wait for rows, in the order of ids, while this
+ * transaction holds no other rows; claims skip locked rows, and no other transaction can see rows
+ * that are being submitted, so nothing behind the completions waits. For the rare wait that
+ * PostgreSQL makes in spite of SKIP LOCKED there is the short lock_timeout. Claims come before
+ * submissions and so see what they would have seen alone.
+ *
+ * A row to be added belongs before the claims if its statement waits for rows, and behind them if
+ * it only writes new ones.
+ */
+static const struct kind {
+    enum weft_op op;
+    weft_joint_begin_fn *begin;
+    weft_joint_end_fn *end;
+    /*
+     * Its answers lie in the rows of the transaction, so these use its arena. Its end may run
+     * further transactions, whose rows replace the rows of the joint one, so the ends of the others
+     * come before. A claim that found nothing looks again there: by then the
+     * submissions are committed and reported; a claim that waits is woken by them.
+     */
+    bool goes_on;
+    /* In a transaction of its own it may wait long for a row: the others do not wait for its end.
+     */
+    bool waits_alone;
+} kinds[] = {
+    {WEFT_OP_COMPLETE, weft_complete_begin, weft_complete_end, false, true},
+    {WEFT_OP_CLAIM, weft_claim_begin, weft_claim_end, true, false},
+    {WEFT_OP_SUBMIT, weft_submit_begin, weft_submit_end, false, false},
+};
+static_assert(WEFT_LEN(kinds) == WEFT_JOINT_MAX, "every operation that joins has a row");
+
+static const struct kind *kind_of(const struct weft_joint_call *call)
+{
+    const struct kind *kind = kinds;
+    while (kind->op != call->op)
+        kind++;
+    return kind;
+}
+
+/* ---- The transaction ------------------------------------------------------------------------- */
 
 struct joint {
-    struct weft_part *part[PARTS_MAX];
+    struct weft_part *part[WEFT_JOINT_MAX];
     size_t count;
-    bool declined[PARTS_MAX]; /* in the last try */
+    bool declined[WEFT_JOINT_MAX]; /* in the last try */
 };
 
 static enum weft_rc joint_body(struct weft_tx *tx, void *context, struct weft_err *err)
 {
     struct joint *joint = context;
-    struct weft_call call[PARTS_MAX];
-    struct weft_rows rows[PARTS_MAX];
+    struct weft_call call[WEFT_JOINT_MAX];
+    struct weft_rows rows[WEFT_JOINT_MAX];
     size_t calls = 0;
     weft_arena_reset(tx->arena);
     for (size_t i = 0; i < joint->count; i++) {
@@ -55,7 +91,7 @@ static enum weft_rc joint_body(struct weft_tx *tx, void *context, struct weft_er
     return rc;
 }
 
-/* What a part is left with when the transaction failed. */
+/* The fate of a part whose transaction failed with `story`. */
 static enum weft_part_fate judge(const struct weft_part *part, const struct weft_tx *tx,
                                  const struct weft_err *story)
 {
@@ -85,76 +121,62 @@ static void run_joint(struct weft_tx *tx, struct joint *joint)
     }
 }
 
-static void add(struct joint *joint, struct weft_part *part)
+/* ---- The calls ------------------------------------------------------------------------------- */
+
+enum { ENDS_FIRST, ENDS_BEHIND, ENDS_LAST, TURN_COUNT };
+
+/* When the end of a call runs: see the table. */
+static int turn_of(const struct weft_joint_call *call)
 {
-    if (part->joins)
-        joint->part[joint->count++] = part;
+    bool over = call->part.fate == WEFT_PART_DONE || call->part.fate == WEFT_PART_FAILED;
+    if (kind_of(call)->waits_alone && !over && call->count > 0)
+        return ENDS_LAST;
+    return kind_of(call)->goes_on ? ENDS_BEHIND : ENDS_FIRST;
 }
 
-static bool is_over(const struct weft_part *part)
+void weft_engine_together(struct weft_engine *engine, struct weft_joint_call *call, size_t count,
+                          weft_joint_fn *answered, void *context)
 {
-    return part->fate == WEFT_PART_DONE || part->fate == WEFT_PART_FAILED;
-}
-
-/* The three operations between their beginnings and their ends. */
-struct under_way {
-    struct weft_tx tx;
-    struct weft_arena *arena;
-    struct weft_part complete, claim, submit;
-};
-
-static void begin_all(const struct weft_together *calls, struct under_way *way)
-{
-    struct weft_engine *engine = way->tx.engine;
+    struct weft_tx tx = {.engine = engine, .history = weft_engine_history(engine)};
+    struct weft_arena *scratch = weft_arena_new(), *rows = NULL;
     struct joint joint = {0};
-    if (calls->complete)
-        weft_complete_begin(calls->complete, way->arena, &way->complete);
-    if (calls->claim)
-        weft_claim_begin(engine, calls->claim, way->arena, &way->claim);
-    if (calls->submit)
-        weft_submit_begin(engine, calls->submit, way->arena, &way->submit);
-    add(&joint, &way->complete);
-    add(&joint, &way->claim);
-    add(&joint, &way->submit);
-    if (joint.count > 1)
-        run_joint(&way->tx, &joint);
-}
-
-static void tell(const struct weft_together *calls, enum weft_together_kind kind)
-{
-    if (calls->answered)
-        calls->answered(calls->context, kind);
-}
-
-static void end_complete(const struct weft_together *calls, struct under_way *way)
-{
-    weft_complete_end(way->tx.engine, calls->complete, &way->complete, &way->tx);
-    tell(calls, WEFT_TOGETHER_COMPLETE);
-}
-
-void weft_engine_together(struct weft_engine *engine, const struct weft_together *calls)
-{
-    struct weft_arena *rows = weft_arena_new();
-    struct under_way way = {.tx = {.engine = engine, .history = weft_engine_history(engine)},
-                            .arena = weft_arena_new()};
-    /* What a claim answers lies in the rows of the transaction. */
-    way.tx.arena = calls->claim ? calls->claim->arena : rows;
-    begin_all(calls, &way);
-    /* A claim that goes on empties the arena with the rows: what was completed is read before. */
-    bool completed = is_over(&way.complete);
-    if (calls->complete && completed)
-        end_complete(calls, &way);
-    if (calls->submit) {
-        weft_submit_end(engine, calls->submit, &way.submit, way.arena);
-        tell(calls, WEFT_TOGETHER_SUBMIT);
+    for (const struct kind *kind = kinds; kind < kinds + WEFT_LEN(kinds); kind++)
+        for (size_t i = 0; i < count; i++) {
+            if (call[i].op != kind->op)
+                continue;
+            call[i].part = (struct weft_part){0};
+            call[i].err = (struct weft_err){0};
+            call[i].rc = WEFT_OK;
+            if (call[i].count > 0)
+                kind->begin(engine, &call[i], scratch);
+            if (kind->goes_on)
+                tx.arena = call[i].arena;
+            if (call[i].part.joins)
+                joint.part[joint.count++] = &call[i].part;
+        }
+    if (joint.count > 1) {
+        if (!tx.arena)
+            tx.arena = rows = weft_arena_new();
+        run_joint(&tx, &joint);
     }
-    if (calls->claim) {
-        weft_claim_end(engine, calls->claim, &way.claim);
-        tell(calls, WEFT_TOGETHER_CLAIM);
-    }
-    /* Alone, completions may wait long for a row: nobody waits for them. */
-    if (calls->complete && !completed)
-        end_complete(calls, &way);
+    for (int turn = 0; turn < TURN_COUNT; turn++)
+        for (size_t i = 0; i < count; i++) {
+            if (turn_of(&call[i]) != turn)
+                continue;
+            if (call[i].count > 0)
+                kind_of(&call[i])->end(&tx, &call[i], scratch);
+            if (answered)
+                answered(context, &call[i]);
+        }
     weft_arena_free(rows);
-    weft_arena_free(way.arena);
+    weft_arena_free(scratch);
+}
+
+enum weft_rc weft_engine_alone(struct weft_engine *engine, struct weft_joint_call *call,
+                               struct weft_err *err)
+{
+    weft_engine_together(engine, call, 1, NULL, NULL);
+    if (err && call->err.rc)
+        *err = call->err;
+    return call->rc;
 }

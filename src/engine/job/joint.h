@@ -2,75 +2,41 @@
 #ifndef WEFT_ENGINE_JOB_JOINT_H
 #define WEFT_ENGINE_JOB_JOINT_H
 
-/* Operations that share one transaction. */
+/*
+ * Calls of different operations that share one transaction. joint.c has the table of the operations
+ * that can: a new one is a row there, with its functions begin and end, and the word JOINS in
+ * wire/ops.def.
+ */
 
-#include "base/base.h"
 #include "core/result.h"
 #include "engine/job/claim.h"
 #include "store/store.h"
-#include "weft/weft.h"
+#include "wire/ops.h"
 
 struct weft_arena;
 struct weft_engine;
 struct weft_tx;
 
-/*
- * A completion, a claim and a submission at once: in one transaction where each is a single
- * statement, in one each where that cannot be or has failed. Every call is answered as if it had
- * been made alone; rc and err are what it would have returned.
- */
-struct weft_complete_call {
-    const struct weft_complete *item;
-    size_t count;
-    struct weft_arena *arena; /* of errors in the answers */
-    struct weft_lease_result *answer;
-    enum weft_rc rc;
-    struct weft_err err;
-};
-
-struct weft_claim_call {
-    const char *ns;
-    const struct weft_claim *item;
-    size_t count;
-    struct weft_arena *arena; /* the result's alone */
-    struct weft_claim_result result;
-    enum weft_rc rc;
-    struct weft_err err;
-};
-
-struct weft_submit_call {
-    const char *ns;
-    const struct weft_spec *item;
-    size_t count;
-    struct weft_arena *arena; /* of errors in the answers */
-    struct weft_submit_result *answer;
-    enum weft_rc rc;
-    struct weft_err err;
-};
-enum weft_together_kind { WEFT_TOGETHER_COMPLETE, WEFT_TOGETHER_CLAIM, WEFT_TOGETHER_SUBMIT };
-
-struct weft_together {
-    struct weft_complete_call *complete; /* NULL: none of that kind; so with the others */
-    struct weft_claim_call *claim;
-    struct weft_submit_call *submit;
-    /* Called when that call is durable and answered, while others may be under way; or NULL. */
-    void (*answered)(void *context, enum weft_together_kind kind);
-    void *context;
+/* How many operations can share a transaction: the rows of wire/ops.def that say JOINS. */
+enum { WEFT_JOINS_APART, WEFT_JOINS_JOINS };
+enum {
+    WEFT_JOINT_MAX = 0
+#define FOLDED(op, label, joins, ...) +WEFT_JOINS_##joins
+#define ALONE(...)
+#include "wire/ops.def"
 };
 
 /* What became of a part. */
 enum weft_part_fate {
-    WEFT_PART_ALONE,           /* nothing: it is left to a transaction of its own */
-    WEFT_PART_MAYBE_COMMITTED, /* as this, but it may have been done: the second time will find it
-                                */
+    WEFT_PART_ALONE,           /* it was not run: it needs a transaction of its own */
+    WEFT_PART_MAYBE_COMMITTED, /* the same, but it may be committed: a second run finds that out */
     WEFT_PART_DONE,            /* committed, and its rows were taken */
-    WEFT_PART_FAILED, /* err tells: a try of its own would end no better, or must not be made */
+    WEFT_PART_FAILED, /* with err: a transaction of its own would fail too, or must not be tried */
 };
 
 /*
- * An operation between its beginning and its end, of which one statement is left to be run: it can
- * share a transaction with others. The caller that began it ends it, and the end runs what was not
- * done.
+ * A call between its begin and its end, reduced to one statement, which can share a transaction
+ * with the statements of other calls. The end runs what the joint transaction did not.
  */
 struct weft_part {
     void *context;
@@ -82,6 +48,42 @@ struct weft_part {
     enum weft_part_fate fate;
     struct weft_err err;
 };
-void weft_engine_together(struct weft_engine *engine, const struct weft_together *calls);
+
+/* One call: its items, where its answers go, and what it would have returned alone. */
+struct weft_joint_call {
+    enum weft_op op;          /* COMPLETE, CLAIM, SUBMIT: one that joins */
+    const char *ns;           /* of items that name none */
+    const void *item;         /* weft_complete, weft_claim or weft_spec; borrowed */
+    size_t count;             /* 0: nothing is run, rc is WEFT_OK */
+    void *answer;             /* one weft_lease_result or weft_submit_result for each item; */
+                              /* of claims one weft_claim_result for all, set on success */
+    struct weft_arena *arena; /* of errors in the answers; of claims: of the result alone, */
+                              /* and emptied first */
+    enum weft_rc rc;
+    struct weft_err err;
+    struct weft_part part; /* private to begin, joint.c and end */
+};
+
+/*
+ * Runs calls of different operations: in one transaction where each is a single statement, in one
+ * each where that cannot be or has failed. Every call is answered as if it had been made alone.
+ * `answered`, unless NULL, is called once for each, when it is durable and has its answers, while
+ * others may still be under way.
+ */
+typedef void weft_joint_fn(void *context, struct weft_joint_call *call);
+void weft_engine_together(struct weft_engine *engine, struct weft_joint_call *call, size_t count,
+                          weft_joint_fn *answered, void *context);
+/* One call, with rc and err returned. */
+WEFT_MUST_CHECK enum weft_rc weft_engine_alone(struct weft_engine *engine,
+                                               struct weft_joint_call *call, struct weft_err *err);
+
+/*
+ * The begin of an operation checks the items and sets call->part; the end runs what is left and
+ * sets rc, err and the answers. The arena is scratch memory of both; tx is the joint transaction.
+ */
+typedef void weft_joint_begin_fn(struct weft_engine *engine, struct weft_joint_call *call,
+                                 struct weft_arena *arena);
+typedef void weft_joint_end_fn(struct weft_tx *tx, struct weft_joint_call *call,
+                               struct weft_arena *arena);
 
 #endif

@@ -153,6 +153,8 @@ static void tell(struct weft_tx *tx, const struct weft_lease_call *call)
     weft_change_news(&news, &call->changes);
     for (size_t i = 0; i < call->completed.count; i++) {
         const struct weft_live_end_out *row = &weft_out_live_end(&call->completed)[i];
+        if (i == 0)
+            news.completed = (struct weft_id_column){&row->id, sizeof(*row), call->completed.count};
         weft_news_of(&news, row->queue)->freed++;
         weft_news_ended(&news, row->queue, WEFT_STATE_SUCCEEDED);
         if (row->flow.set)

@@ -320,10 +320,10 @@ enum weft_rc weft_engine_complete(struct weft_engine *engine, const struct weft_
     return rc;
 }
 
-void weft_complete_begin(struct weft_complete_call *call, struct weft_arena *arena,
-                         struct weft_part *ret_part)
+void weft_complete_begin(struct weft_engine *engine, struct weft_joint_call *call,
+                         struct weft_arena *arena)
 {
-    *ret_part = (struct weft_part){0};
+    (void)engine;
     if (fit_results(call->item, call->count) < call->count)
         return;
     struct weft_lease_call *lease = weft_new(arena, struct weft_lease_call);
@@ -332,25 +332,26 @@ void weft_complete_begin(struct weft_complete_call *call, struct weft_arena *are
     if (chunks.count != 1)
         return;
     lease->chunk = chunks.chunk[0];
-    *ret_part = (struct weft_part){.context = lease,
-                                   .ask = ask_complete,
-                                   .take = take_complete,
-                                   .joins = true,
-                                   .repeatable = true};
+    call->part = (struct weft_part){.context = lease,
+                                    .ask = ask_complete,
+                                    .take = take_complete,
+                                    .joins = true,
+                                    .repeatable = true};
 }
 
-void weft_complete_end(struct weft_engine *engine, struct weft_complete_call *call,
-                       struct weft_part *part, struct weft_tx *tx)
+void weft_complete_end(struct weft_tx *tx, struct weft_joint_call *call, struct weft_arena *arena)
 {
+    const struct weft_part *part = &call->part;
     struct weft_lease_call *lease = part->context;
+    (void)arena;
     call->err = part->err;
     if (!part->joins)
-        call->rc = weft_engine_complete(engine, call->item, call->count, call->arena, call->answer,
-                                        &call->err);
+        call->rc = weft_engine_complete(tx->engine, call->item, call->count, call->arena,
+                                        call->answer, &call->err);
     else if (part->fate == WEFT_PART_DONE || part->fate == WEFT_PART_FAILED)
         call->rc = weft_lease_end_chunk(tx, lease, part->err.rc, &call->err);
     else {
         lease->maybe_committed = part->fate == WEFT_PART_MAYBE_COMMITTED;
-        call->rc = weft_lease_run_chunk(engine, lease, &call->err);
+        call->rc = weft_lease_run_chunk(tx->engine, lease, &call->err);
     }
 }

@@ -9,9 +9,8 @@
 #include "weft/weft.h"
 
 struct weft_arena;
-struct weft_complete_call;
 struct weft_engine;
-struct weft_part;
+struct weft_joint_call;
 struct weft_tx;
 enum weft_put_back_kind { WEFT_PUT_BACK_DELAY, WEFT_PUT_BACK_RELEASE };
 WEFT_MUST_CHECK enum weft_rc weft_engine_renew(struct weft_engine *engine,
@@ -36,9 +35,10 @@ weft_engine_put_back(struct weft_engine *engine, enum weft_put_back_kind kind,
 
 /* The bounds of a lease's length; 0 is the policy's. */
 WEFT_MUST_CHECK enum weft_rc weft_lease_ms_check(int64_t lease_ms, struct weft_err *err);
-void weft_complete_begin(struct weft_complete_call *call, struct weft_arena *arena,
-                         struct weft_part *ret_part);
-void weft_complete_end(struct weft_engine *engine, struct weft_complete_call *call,
-                       struct weft_part *part, struct weft_tx *tx);
+
+/* A completion that may share a transaction: see joint.h. */
+void weft_complete_begin(struct weft_engine *engine, struct weft_joint_call *call,
+                         struct weft_arena *arena);
+void weft_complete_end(struct weft_tx *tx, struct weft_joint_call *call, struct weft_arena *arena);
 
 #endif

@@ -499,9 +499,11 @@ static size_t leave_out_refused(const struct weft_engine *engine, struct weft_su
     return kept;
 }
 
-void weft_submit_begin(struct weft_engine *engine, struct weft_submit_call *call,
-                       struct weft_arena *arena, struct weft_part *ret_part)
+void weft_submit_begin(struct weft_engine *engine, struct weft_joint_call *call,
+                       struct weft_arena *arena)
 {
+    const struct weft_spec *spec = call->item;
+    struct weft_submit_result *answer = call->answer;
     struct weft_submission *item = weft_new_array(arena, struct weft_submission, call->count + 1);
     struct submitting *all = weft_new(arena, struct submitting);
     weft_usec now_us = weft_clock_now(engine->clock);
@@ -510,13 +512,13 @@ void weft_submit_begin(struct weft_engine *engine, struct weft_submit_call *call
     for (size_t i = 0; i < call->count; i++) {
         struct weft_submission *next = &item[valid];
         struct weft_err story = {0};
-        if (weft_spec_resolve(&call->item[i], call->ns, now_us, arena, &next->spec, &story)) {
+        if (weft_spec_resolve(&spec[i], call->ns, now_us, arena, &next->spec, &story)) {
             const struct weft_err *kept = weft_err_dup(call->arena, &story);
-            call->answer[i] = (struct weft_submit_result){WEFT_FAILED(kept)};
+            answer[i] = (struct weft_submit_result){WEFT_FAILED(kept)};
             continue;
         }
         mint_id(item, valid, call->count, now_us);
-        next->answer = &call->answer[i];
+        next->answer = &answer[i];
         valid++;
     }
     call->rc = valid ? weft_submission_place(engine, true, item, valid, &call->err) : WEFT_OK;
@@ -529,19 +531,19 @@ void weft_submit_begin(struct weft_engine *engine, struct weft_submit_call *call
         all->batch[i].history = history;
         all->batch[i].arena = call->arena;
     }
-    *ret_part = (struct weft_part){.context = all,
-                                   .ask = ask_submit,
-                                   .take = take_submit,
-                                   .joins = all->count == 1 && !all->batch[0].keyed,
-                                   .repeatable = true};
+    call->part = (struct weft_part){.context = all,
+                                    .ask = ask_submit,
+                                    .take = take_submit,
+                                    .joins = all->count == 1 && !all->batch[0].keyed,
+                                    .repeatable = true};
 }
 
-void weft_submit_end(struct weft_engine *engine, struct weft_submit_call *call,
-                     struct weft_part *part, struct weft_arena *arena)
+void weft_submit_end(struct weft_tx *tx, struct weft_joint_call *call, struct weft_arena *arena)
 {
+    const struct weft_part *part = &call->part;
     struct submitting *all = part->context;
     if (part->fate == WEFT_PART_DONE) {
-        tell(engine, &all->batch[0], arena);
+        tell(tx->engine, &all->batch[0], arena);
         return;
     }
     if (part->fate == WEFT_PART_FAILED) {
@@ -553,7 +555,7 @@ void weft_submit_end(struct weft_engine *engine, struct weft_submit_call *call,
     /* Once something was accepted the caller must learn of it: later failures are the items'. */
     for (size_t i = 0; i < all->count; i++) {
         all->batch[i].maybe_committed = part->fate == WEFT_PART_MAYBE_COMMITTED;
-        enum weft_rc failed = weft_submission_run(engine, &all->batch[i], arena, &call->err);
+        enum weft_rc failed = weft_submission_run(tx->engine, &all->batch[i], arena, &call->err);
         if (failed && i == 0 && all->count == 1)
             call->rc = failed;
     }
@@ -564,14 +566,11 @@ enum weft_rc weft_engine_submit(struct weft_engine *engine, const char *ns,
                                 struct weft_arena *arena, struct weft_submit_result *ret_answer,
                                 struct weft_err *err)
 {
-    struct weft_arena *mine = weft_arena_new();
-    struct weft_submit_call call = {
-        .ns = ns, .item = spec, .count = count, .arena = arena, .answer = ret_answer};
-    struct weft_part part;
-    weft_submit_begin(engine, &call, mine, &part);
-    weft_submit_end(engine, &call, &part, mine);
-    weft_arena_free(mine);
-    if (err && call.err.rc)
-        *err = call.err;
-    return call.rc;
+    struct weft_joint_call call = {.op = WEFT_OP_SUBMIT,
+                                   .ns = ns,
+                                   .item = spec,
+                                   .count = count,
+                                   .answer = ret_answer,
+                                   .arena = arena};
+    return weft_engine_alone(engine, &call, err);
 }

@@ -11,10 +11,9 @@
 
 struct weft_arena;
 struct weft_engine;
-struct weft_part;
+struct weft_joint_call;
 struct weft_queue;
 struct weft_span_row;
-struct weft_submit_call;
 struct weft_tx;
 
 /* One valid item, with everything the statements need. */
@@ -42,10 +41,10 @@ WEFT_MUST_CHECK enum weft_rc weft_engine_submit(struct weft_engine *engine, cons
                                                 struct weft_arena *arena,
                                                 struct weft_submit_result *ret_answer,
                                                 struct weft_err *err);
-void weft_submit_begin(struct weft_engine *engine, struct weft_submit_call *call,
-                       struct weft_arena *arena, struct weft_part *ret_part);
-void weft_submit_end(struct weft_engine *engine, struct weft_submit_call *call,
-                     struct weft_part *part, struct weft_arena *arena);
+/* Submissions that may share a transaction: see joint.h. */
+void weft_submit_begin(struct weft_engine *engine, struct weft_joint_call *call,
+                       struct weft_arena *arena);
+void weft_submit_end(struct weft_tx *tx, struct weft_joint_call *call, struct weft_arena *arena);
 
 /*
  * Resolves queues and policies and gives each item its place in the order. limited: an item whose

@@ -17,6 +17,7 @@
 #include "base/id.h"
 #include "engine/engine_state.h"
 #include "engine/flow/cascade.h"
+#include "engine/job/change.h"
 #include "engine/job/claim_choose.h"
 
 #include <string.h>
@@ -211,6 +212,28 @@ static void tell_listener(struct weft_engine *engine, const struct weft_commit_e
             &(struct weft_news){.woken = woken, .count = count, .due_us = news->due_us});
 }
 
+static size_t copy_ids(const struct weft_id_column *ids, struct weft_id *ret_id)
+{
+    for (size_t i = 0; i < ids->count; i++)
+        ret_id[i] = *weft_column_id(ids, i);
+    return ids->count;
+}
+
+static void tell_ended(struct weft_engine *engine, const struct weft_commit_effects *news)
+{
+    size_t count = 0, most = (news->changes ? news->changes->count : 0) + news->completed.count +
+                             news->ended_flows.count;
+    if (most == 0 || !engine->on_ended || atomic_load(engine->ends_awaited) == 0)
+        return;
+    struct weft_id *id = weft_new_array(news->arena, struct weft_id, most);
+    if (news->changes)
+        count = weft_change_ended(news->changes, id);
+    count += copy_ids(&news->completed, id + count);
+    count += copy_ids(&news->ended_flows, id + count);
+    if (count > 0)
+        engine->on_ended(engine->ended_context, id, count);
+}
+
 /* After a failure here the dependency scanner runs the cascade. */
 static void tell_flows(struct weft_engine *engine, const struct weft_commit_effects *news)
 {
@@ -250,6 +273,7 @@ void weft_news_tell(struct weft_engine *engine, const struct weft_commit_effects
         tell_listener(engine, news, woken, count);
     if (news->workers > 0 && engine->on_leases)
         engine->on_leases(engine->leases_context, news->worker, news->workers);
+    tell_ended(engine, news);
     if (news->flows > 0)
         tell_flows(engine, news);
 }
@@ -288,10 +312,12 @@ void weft_engine_on_flows(struct weft_engine *engine, weft_flows_fn *fn, void *c
     engine->flows_context = context;
 }
 
-void weft_engine_on_flows_ended(struct weft_engine *engine, weft_flows_fn *fn, void *context)
+void weft_engine_on_ended(struct weft_engine *engine, weft_ended_fn *fn, void *context,
+                          const _Atomic size_t *awaited)
 {
-    engine->on_flows_ended = fn;
-    engine->flows_ended_context = context;
+    engine->on_ended = fn;
+    engine->ended_context = context;
+    engine->ends_awaited = awaited;
 }
 
 enum weft_rc weft_engine_heard(struct weft_engine *engine, const struct weft_woken *woken,

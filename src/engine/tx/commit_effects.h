@@ -4,9 +4,12 @@
 
 /* Effects of a commit on claims, workers, flows and scanners, passed on once after it. */
 
-#include "base/base.h"
+#include "engine/tx/batch.h"
+
+#include <stdatomic.h>
 
 struct weft_arena;
+struct weft_changes;
 struct weft_engine;
 
 /* So many executions of a queue are claimable, or may be: a slot was freed, a lane was opened. */
@@ -39,6 +42,9 @@ typedef void weft_leases_fn(void *context, const int32_t *worker, size_t count);
  */
 typedef void weft_flows_fn(void *context, const struct weft_id *flow, size_t count);
 
+/* Executions and flows that ended, told like news. */
+typedef void weft_ended_fn(void *context, const struct weft_id *id, size_t count);
+
 /* The effects of a transaction on one queue. */
 struct weft_queue_news {
     int32_t queue;
@@ -61,15 +67,24 @@ struct weft_commit_effects {
     size_t flows, flow_room;
     int32_t *worker; /* workers of leases that began to drain, each once */
     size_t workers, worker_room;
+    /* For weft_engine_on_ended(); borrowed. */
+    const struct weft_changes *changes; /* NULL: none */
+    struct weft_id_column completed;    /* executions that ended without a change of these */
+    struct weft_id_column ended_flows;
 };
 
 /* To be set before the first operation; NULL: no listener. */
 void weft_engine_on_news(struct weft_engine *engine, weft_news_fn *fn, void *context);
 void weft_engine_on_leases(struct weft_engine *engine, weft_leases_fn *fn, void *context);
 void weft_engine_on_flows(struct weft_engine *engine, weft_flows_fn *fn, void *context);
-
-/* Flows that ended by a commit of this process. */
-void weft_engine_on_flows_ended(struct weft_engine *engine, weft_flows_fn *fn, void *context);
+/*
+ * What commits of this process end, in any way: by its worker, by a call, by a scanner, by the
+ * cascade. Told only while *awaited is not 0, so that an end that no request waits for costs
+ * nothing: it is read after the commit. Not told: rows of the inbox that end as they begin, which
+ * no request can have waited for.
+ */
+void weft_engine_on_ended(struct weft_engine *engine, weft_ended_fn *fn, void *context,
+                          const _Atomic size_t *awaited);
 
 /*
  * News from another replica: puts the queues on the list of claimable ones, loading the names of

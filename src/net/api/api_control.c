@@ -13,12 +13,10 @@
 #include "base/err.h"
 #include "base/json.h"
 #include "base/limits.h"
-#include "core/state.h"
 #include "engine/job/control.h"
 #include "engine/job/control_filter.h"
 #include "net/api/api.h"
 #include "net/server.h"
-#include "net/wait/wait_ends.h"
 #include "weft/weft.h"
 #include "wire/wire.h"
 
@@ -73,12 +71,9 @@ enum weft_rc weft_steer_call(struct weft_engine *engine, const struct weft_steer
 
 void weft_steer_write(struct weft_request *request)
 {
-    const struct weft_steer *steer = request->items.item;
     const struct weft_steer_told *told = request->items.answer;
     const struct weft_err *err = told->steered.err;
     struct weft_json_writer out;
-    if (!err && !weft_state_living(told->steered.state))
-        weft_wait_ended(request->server, &steer->id, 1);
     if (!err && !told->json)
         err = weft_err_new(request->arena, WEFT_NOT_FOUND, "id", "there is no such execution");
     if (err) {
@@ -312,9 +307,6 @@ static enum weft_rc run_ids(struct weft_request *request, const struct many *man
         rc = weft_engine_steer(request->server->engine, &steering, answer, err);
     if (rc)
         return rc;
-    for (size_t i = 0; i < steering.count; i++)
-        if (!answer[i].rc && answer[i].changed && !weft_state_living(answer[i].state))
-            weft_wait_ended(request->server, &item[i].id, 1);
     write_ids(request, many, answer);
     return WEFT_OK;
 }

@@ -11,7 +11,7 @@
 #include "net/api/api.h"
 #include "net/request.h"
 #include "net/server.h"
-#include "net/wait/wait_ends.h"
+#include "net/wait/waits.h"
 #include "weft/weft.h"
 #include "wire/wire.h"
 

@@ -20,7 +20,7 @@
 #include "net/group/flow_work.h"
 #include "net/request.h"
 #include "net/server.h"
-#include "net/wait/wait_ends.h"
+#include "net/wait/waits.h"
 #include "weft/weft.h"
 #include "wire/wire.h"
 
@@ -374,8 +374,6 @@ enum weft_rc weft_flow_cancel_run(struct weft_request *request, struct weft_err 
         return WEFT_OK;
     if (!cancel->drained)
         weft_flow_work_add(request->server->drains, &cancel->args.flow, 1);
-    if (done)
-        weft_wait_ended(request->server, &cancel->args.flow, 1);
     weft_reply_wire(request, done ? 200 : 202, &weft_wire_flow_cancelled, &cancel->answer);
     return WEFT_OK;
 }

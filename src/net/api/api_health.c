@@ -17,8 +17,8 @@
 #include "net/metrics.h"
 #include "net/request.h"
 #include "net/server.h"
-#include "net/upkeep/presence.h"
 #include "net/upkeep/supervisor.h"
+#include "net/upkeep/upkeep.h"
 #include "weft/admin.h"
 #include "weft/weft.h"
 #include "wire/wire.h"
@@ -62,7 +62,7 @@ enum weft_rc weft_health_read(struct weft_request *request, struct weft_err *err
 static void reply_ready(struct weft_request *request)
 {
     struct weft_json_writer out;
-    const char *names = weft_presence_uncovered(request->server, request->arena);
+    const char *names = weft_upkeep_uncovered(request->server, request->arena);
     weft_reply_json(request, 200, &out);
     weft_json_begin_object(&out);
     weft_json_add_text(&out, "status", "ok");

@@ -9,9 +9,7 @@
 
 #include "base/err.h"
 #include "core/result.h"
-#include "core/state.h"
 #include "net/api/api.h"
-#include "net/wait/wait_ends.h"
 #include "wire/wire.h"
 
 #include <string.h>
@@ -92,24 +90,8 @@ static void write_items(struct weft_request *request)
     weft_json_end_object(&out);
 }
 
-/* Wakes requests that wait for the end of executions that ended here. */
-static void wake_for_ended(struct weft_request *request)
-{
-    const struct weft_items *items = &request->items;
-    const struct weft_lease_result *answer = items->answer;
-    struct weft_id *ended = weft_new_array(request->arena, struct weft_id, items->count + 1);
-    size_t count = 0;
-    for (size_t i = 0; i < items->count; i++)
-        if (!items->err[i] && !answer[i].rc && !weft_state_living(answer[i].state))
-            ended[count++] = *id_of(request, i);
-    if (count > 0)
-        weft_wait_ended(request->server, ended, count);
-}
-
 void weft_lease_write(struct weft_request *request)
 {
-    if (request->route->op->group != WEFT_GROUP_RENEW)
-        wake_for_ended(request);
     if (request->items.bulk)
         write_items(request);
     else

@@ -17,7 +17,7 @@
 #include "net/http/loop.h"
 #include "net/request.h"
 #include "net/server.h"
-#include "net/wait/wait_ends.h"
+#include "net/wait/waits.h"
 #include "weft/weft.h"
 #include "wire/wire.h"
 

@@ -3,7 +3,7 @@
 /*
  * POST /v1/claims. Claims that come at the same time become one call of the engine, which takes
  * work for all of them in one transaction. A claim that finds nothing and may wait goes to sleep
- * (wait_claims.c) and comes back here when it is woken; when its time is up it is answered without
+ * (wait/waits.c) and comes back here when it is woken; when its time is up it is answered without
  * another look, because work would have woken it.
  *
  * A claim begins only while there is room for its answer (answers.h): leases that were given must
@@ -18,18 +18,13 @@
 #include "net/group/claims.h"
 
 #include "base/alloc.h"
-#include "base/arena.h"
-#include "base/buf.h"
 #include "base/clock.h"
 #include "base/err.h"
-#include "base/json.h"
 #include "base/limits.h"
 #include "base/log.h"
 #include "engine/admin/workers.h"
 #include "engine/engine.h"
-#include "engine/job/claim.h"
 #include "engine/job/claim_upstreams.h"
-#include "engine/job/joint.h"
 #include "engine/job/lease_watch.h"
 #include "engine/job/leases.h"
 #include "net/auth.h"
@@ -40,8 +35,7 @@
 #include "net/request.h"
 #include "net/server.h"
 #include "net/upkeep/roster.h"
-#include "net/wait/wait_claims.h"
-#include "weft/weft.h"
+#include "net/wait/waits.h"
 #include "wire/wire.h"
 
 #include <stdlib.h>
@@ -50,6 +44,19 @@
 enum {
     LARGE_ANSWER = 64 << 10, /* counted before the loop has it */
     HUGE_ANSWER = 1 << 20, /* cut to size as well: for smaller ones that costs more than it frees */
+};
+
+/* The claims of one call, until the last of them is answered. */
+struct claims {
+    struct weft_arena *arena;
+    struct weft_request **request;
+    struct weft_answers_room *room; /* reserved for the answers */
+    size_t rooms;
+    struct weft_claim_result result;
+    struct weft_arena *result_arena;
+    /* Of the claims whose answers need many upstreams, which are read last; NULL for the others. */
+    struct weft_request **later;
+    size_t count;
 };
 
 struct claim_state {
@@ -76,10 +83,11 @@ enum weft_rc weft_claims_read(struct weft_request *request, struct weft_err *err
     if (claim->wait_ms > 0)
         state->until_us = weft_boot_us() + claim->wait_ms * WEFT_MS;
     request->state = state;
+    request->items.count = claim->max ? claim->max : 1;
     return weft_engine_claim_check(claim, err);
 }
 
-const struct weft_claim *weft_claims_of(const struct weft_request *request)
+static const struct weft_claim *claim_of(const struct weft_request *request)
 {
     return &((const struct claim_state *)request->state)->claim;
 }
@@ -108,12 +116,15 @@ static void give_back(struct weft_server *server, void *context)
     free(back);
 }
 
-static struct give_back *held_by(const struct claim_state *state)
+/* The leases that a request holds, and then holds no more; the caller frees them. */
+static struct give_back *take_held(struct weft_request *request)
 {
+    struct claim_state *state = request->state;
     size_t size = state->held_count * sizeof(*state->held);
     struct give_back *back = weft_alloc(1, sizeof(*back) + size);
     back->count = state->held_count;
     memcpy(back->item, state->held, size);
+    state->held_count = 0;
     return back;
 }
 
@@ -121,24 +132,36 @@ void weft_claims_undelivered(struct weft_request *request)
 {
     const struct claim_state *state = request->state;
     if (state && state->held_count > 0)
-        weft_groups_do(request->server->groups, give_back, held_by(state));
+        weft_groups_do(request->server->groups, give_back, take_held(request));
 }
 
 /* ---- Answers --------------------------------------------------------------------------------- */
 
+/* Notes the leases that one claim of a call got; says how many. */
+static size_t hold(struct weft_request *request, const struct weft_claim_result *result,
+                   size_t index)
+{
+    struct claim_state *state = request->state;
+    size_t got = 0;
+    for (size_t i = 0; i < result->count; i++)
+        got += result->item[i].claim == index;
+    if (got > 0) /* a claim that finds nothing looks many times */
+        state->held = weft_new_array(request->arena, struct weft_put_back, got);
+    for (size_t i = 0; i < result->count && got > 0; i++)
+        if (result->item[i].claim == index)
+            state->held[state->held_count++] =
+                (struct weft_put_back){.id = result->item[i].id, .epoch = result->item[i].epoch};
+    return got;
+}
+
 static void answer_items(struct weft_request *request, const struct weft_claim_result *result,
                          size_t index)
 {
-    struct claim_state *state = request->state;
     struct weft_json_writer out;
     weft_reply_items(request, &out);
-    for (size_t i = 0; i < result->count; i++) {
-        if (result->item[i].claim != index)
-            continue;
-        weft_wire_write(&weft_wire_claimed, &result->item[i], &out);
-        state->held[state->held_count++] =
-            (struct weft_put_back){.id = result->item[i].id, .epoch = result->item[i].epoch};
-    }
+    for (size_t i = 0; i < result->count; i++)
+        if (result->item[i].claim == index)
+            weft_wire_write(&weft_wire_claimed, &result->item[i], &out);
     weft_json_end_array(&out);
     weft_json_end_object(&out);
 }
@@ -167,23 +190,19 @@ static bool settle(struct weft_request *request, const struct weft_claim_result 
 {
     struct weft_server *server = request->server;
     struct claim_state *state = request->state;
-    size_t got = 0;
-    for (size_t i = 0; i < result->count; i++)
-        got += result->item[i].claim == index;
+    size_t got = hold(request, result, index);
     if (got == 0 && state->until_us) {
         state->slept = true;
         if (weft_waits_sleep(server->waits, request, result->contended))
             return false;
     }
-    state->held = weft_new_array(request->arena, struct weft_put_back, got + 1);
     answer_items(request, result, index);
     if (got > 0 && (refuse_late(request) || weft_loop_gone(request))) {
-        give_back(server, held_by(state));
-        state->held_count = 0;
+        give_back(server, take_held(request));
         weft_waits_leave(server->waits, request, WEFT_WAIT_FAILED);
     } else {
-        size_t max = state->claim.max ? state->claim.max : 1;
-        weft_waits_leave(server->waits, request, got >= max ? WEFT_WAIT_FILLED : WEFT_WAIT_SERVED);
+        weft_waits_leave(server->waits, request,
+                         got >= request->items.count ? WEFT_WAIT_FILLED : WEFT_WAIT_SERVED);
     }
     if (request->reply.body.capacity > LARGE_ANSWER) {
         if (request->reply.body.size > HUGE_ANSWER)
@@ -210,7 +229,7 @@ static void wait_for_room(struct weft_server *server, struct weft_request *reque
     if (!state->room_until_us)
         state->room_until_us = now_us + WEFT_ANSWERS_WAIT_US;
     state->slept = true;
-    if (weft_waits_park(server->waits, request, state->room_until_us))
+    if (weft_waits_park(server->waits, request, &state->claim, state->room_until_us))
         return;
     weft_waits_leave(server->waits, request, WEFT_WAIT_FAILED);
     (void)weft_answers_full(answers_of(server), request->ns, &err);
@@ -219,24 +238,23 @@ static void wait_for_room(struct weft_server *server, struct weft_request *reque
 }
 
 /* Reserves room for a claim of a call, as long as the call has some left to reserve. */
-static void reserve(struct weft_claims_lot *lot, struct weft_request *request, size_t *left)
+static void reserve(struct claims *claims, struct weft_request *request, size_t *left)
 {
-    const struct weft_claim *claim = weft_claims_of(request);
-    size_t size = (claim->max ? claim->max : 1) * (size_t)WEFT_PAYLOAD_MAX;
+    size_t size = request->items.count * (size_t)WEFT_PAYLOAD_MAX;
     if (size > *left)
         size = *left;
     *left -= size;
     if (size > 0)
-        lot->room[lot->rooms++] =
+        claims->room[claims->rooms++] =
             weft_answers_reserve(answers_of(request->server), request->ns, size);
 }
 
 /* The answers of the call are counted by now. */
-static void unreserve(struct weft_server *server, const struct weft_claims_lot *lot)
+static void unreserve(struct weft_server *server, const struct claims *claims)
 {
     bool opens = false;
-    for (size_t i = 0; i < lot->rooms; i++)
-        opens |= weft_answers_unreserve(answers_of(server), &lot->room[i]);
+    for (size_t i = 0; i < claims->rooms; i++)
+        opens |= weft_answers_unreserve(answers_of(server), &claims->room[i]);
     if (opens)
         weft_groups_look(server->groups);
 }
@@ -253,22 +271,21 @@ static bool is_over(const struct weft_request *request, weft_usec now_us)
  * Gives the workers that are new here their names. A claim whose namespace may not have one more
  * gets its answer; any other error is left to the call.
  */
-static void meet_workers(struct weft_server *server, const struct weft_claims_lot *lot,
-                         size_t count)
+static void meet_workers(struct weft_server *server, const struct claims *claims, size_t count)
 {
-    struct weft_watch *watch = weft_new_array(lot->arena, struct weft_watch, count + 1);
-    struct weft_request **request = weft_new_array(lot->arena, struct weft_request *, count + 1);
+    struct weft_watch *watch = weft_new_array(claims->arena, struct weft_watch, count + 1);
+    struct weft_request **request = weft_new_array(claims->arena, struct weft_request *, count + 1);
     size_t met = 0;
     for (size_t i = 0; i < count; i++) {
-        const struct claim_state *state = lot->request[i]->state;
+        const struct claim_state *state = claims->request[i]->state;
         if (state->slept || weft_roster_knows(server->roster, &state->claim))
             continue;
-        request[met] = lot->request[i];
+        request[met] = claims->request[i];
         watch[met++] = (struct weft_watch){.ns = state->claim.ns, .worker = state->claim.worker};
     }
     if (met == 0)
         return;
-    struct weft_worker_met *answer = weft_new_array(lot->arena, struct weft_worker_met, met);
+    struct weft_worker_met *answer = weft_new_array(claims->arena, struct weft_worker_met, met);
     if (weft_engine_meet_workers(server->engine, watch, met, answer, NULL))
         return;
     for (size_t i = 0; i < met; i++)
@@ -276,15 +293,15 @@ static void meet_workers(struct weft_server *server, const struct weft_claims_lo
             weft_reply_error(request[i], &answer[i].err);
 }
 
-/* Answers the claims whose wait is over and keeps the others; enters those that may wait. */
-static size_t admit(struct weft_server *server, struct weft_claims_lot *lot, size_t count)
+/* Answers the claims whose wait is over and keeps the others; lists a claim that may wait. */
+static size_t admit(struct weft_server *server, struct claims *claims, size_t count)
 {
     size_t kept = 0;
-    struct weft_request **request = lot->request;
+    struct weft_request **request = claims->request;
     struct weft_answers *answers = answers_of(server);
     size_t left = answers ? weft_answers_call_max(answers) : 0;
     weft_usec now_us = weft_boot_us(), store_us = weft_clock_now(weft_engine_clock(server->engine));
-    meet_workers(server, lot, count);
+    meet_workers(server, claims, count);
     for (size_t i = 0; i < count; i++) {
         struct claim_state *state = request[i]->state;
         if (request[i]->reply.status || refuse_late(request[i])) {
@@ -302,9 +319,9 @@ static size_t admit(struct weft_server *server, struct weft_claims_lot *lot, siz
         }
         bool first = !state->slept || state->room_until_us;
         state->room_until_us = 0;
-        reserve(lot, request[i], &left);
+        reserve(claims, request[i], &left);
         if (state->until_us)
-            weft_waits_enter(server->waits, request[i], state->until_us);
+            weft_waits_enter(server->waits, request[i], &state->claim, state->until_us);
         if (first)
             weft_roster_seen(server->roster, &state->claim, store_us);
         request[kept++] = request[i];
@@ -312,29 +329,34 @@ static size_t admit(struct weft_server *server, struct weft_claims_lot *lot, siz
     return kept;
 }
 
-struct weft_claims_lot *weft_claims_begin(struct weft_server *server, struct weft_request **request,
-                                          size_t count)
+void weft_claims_begin(struct weft_server *server, struct weft_group_part *part,
+                       struct weft_joint_call *ret_call)
 {
     struct weft_arena *arena = weft_arena_new();
-    struct weft_claims_lot *lot = weft_new(arena, struct weft_claims_lot);
-    *lot = (struct weft_claims_lot){.arena = arena,
-                                    .request = request,
-                                    .room =
-                                        weft_new_array(arena, struct weft_answers_room, count + 1)};
-    count = count ? admit(server, lot, count) : 0;
+    struct claims *claims = weft_new(arena, struct claims);
+    *claims =
+        (struct claims){.arena = arena,
+                        .request = part->request,
+                        .room = weft_new_array(arena, struct weft_answers_room, part->count + 1),
+                        .result_arena = weft_arena_new()};
+    size_t count = admit(server, claims, part->count);
     struct weft_claim *claim = weft_new_array(arena, struct weft_claim, count + 1);
     for (size_t i = 0; i < count; i++)
-        claim[i] = *weft_claims_of(request[i]);
-    lot->call = (struct weft_claim_call){
-        .ns = "default", .item = claim, .count = count, .arena = weft_arena_new()};
-    return lot;
+        claim[i] = *claim_of(part->request[i]);
+    part->state = claims;
+    *ret_call = (struct weft_joint_call){.op = WEFT_OP_CLAIM,
+                                         .ns = "default",
+                                         .item = claim,
+                                         .count = count,
+                                         .answer = &claims->result,
+                                         .arena = claims->result_arena};
 }
 
-static void free_lot(struct weft_server *server, struct weft_claims_lot *lot)
+static void free_claims(struct weft_server *server, struct claims *claims)
 {
-    unreserve(server, lot);
-    weft_arena_free(lot->call.arena);
-    weft_arena_free(lot->arena);
+    unreserve(server, claims);
+    weft_arena_free(claims->result_arena);
+    weft_arena_free(claims->arena);
 }
 
 static bool needs_rest(const struct weft_claim_result *result, size_t index)
@@ -345,18 +367,12 @@ static bool needs_rest(const struct weft_claim_result *result, size_t index)
     return false;
 }
 
-/* The upstreams could not be read: the claim gets the error, and the engine its leases back. */
-static void fail_late(struct weft_request *request, const struct weft_claim_result *result,
-                      size_t index, const struct weft_err *err)
+/* The claim gets the error, and the engine the leases of the claim back. */
+static void fail_claim(struct weft_request *request, const struct weft_claim_result *result,
+                       size_t index, const struct weft_err *err)
 {
-    struct claim_state *state = request->state;
-    state->held = weft_new_array(request->arena, struct weft_put_back, result->count + 1);
-    for (size_t i = 0; i < result->count; i++)
-        if (result->item[i].claim == index)
-            state->held[state->held_count++] =
-                (struct weft_put_back){.id = result->item[i].id, .epoch = result->item[i].epoch};
-    give_back(request->server, held_by(state));
-    state->held_count = 0;
+    if (hold(request, result, index) > 0)
+        give_back(request->server, take_held(request));
     weft_waits_leave(request->server->waits, request, WEFT_WAIT_FAILED);
     weft_reply_error(request, err);
 }
@@ -365,57 +381,47 @@ static void fail_late(struct weft_request *request, const struct weft_claim_resu
  * Answers the claims of members that come after very many nodes. On an engine thread, as a task:
  * the call that took them is over, so no other claim, and no other writing, waits for this.
  */
-static void answer_apart(struct weft_server *server, void *context)
+static void answer_later(struct weft_server *server, void *context)
 {
-    struct weft_claims_lot *lot = context;
-    struct weft_claim_result *result = &lot->call.result;
+    struct claims *claims = context;
+    struct weft_claim_result *result = &claims->result;
     struct weft_err err = {0};
-    enum weft_rc rc = weft_engine_claim_rest(server->engine, result, lot->call.arena, &err);
-    for (size_t i = 0; i < lot->aparts; i++) {
-        struct weft_request *request = lot->request[i];
+    enum weft_rc rc = weft_engine_claim_rest(server->engine, result, claims->result_arena, &err);
+    for (size_t i = 0; i < claims->count; i++) {
+        struct weft_request *request = claims->later[i];
+        if (!request)
+            continue;
         if (rc)
-            fail_late(request, result, lot->apart[i], &err);
+            fail_claim(request, result, i, &err);
         else
-            (void)settle(request, result, lot->apart[i]); /* it got something: it does not sleep */
+            (void)settle(request, result, i); /* it got something: it does not sleep */
         weft_loop_answer(server, &request, 1);
     }
-    free_lot(server, lot);
+    free_claims(server, claims);
 }
 
-void weft_claims_end(struct weft_server *server, struct weft_claims_lot *lot)
+void weft_claims_end(struct weft_server *server, struct weft_group_part *part,
+                     struct weft_joint_call *call)
 {
-    struct weft_claim_call *call = &lot->call;
-    struct weft_request **request = lot->request, **later = NULL;
+    struct claims *claims = part->state;
+    struct weft_request **request = claims->request;
     size_t answered = 0;
+    claims->count = call->count;
     for (size_t i = 0; i < call->count; i++) {
-        if (call->rc) {
-            weft_waits_leave(server->waits, request[i], WEFT_WAIT_FAILED);
-            weft_reply_error(request[i], &call->err);
-        } else if (needs_rest(&call->result, i)) {
-            if (!later) {
-                later = weft_new_array(lot->arena, struct weft_request *, call->count);
-                lot->apart = weft_new_array(lot->arena, size_t, call->count);
-            }
-            later[lot->aparts] = request[i];
-            lot->apart[lot->aparts++] = i;
+        if (needs_rest(&claims->result, i)) {
+            if (!claims->later)
+                claims->later = weft_new_array(claims->arena, struct weft_request *, call->count);
+            claims->later[i] = request[i];
             continue;
         }
-        if (call->rc || settle(request[i], &call->result, i))
+        if (call->rc)
+            fail_claim(request[i], &claims->result, i, &call->err);
+        if (call->rc || settle(request[i], &claims->result, i))
             request[answered++] = request[i];
     }
     weft_loop_answer(server, request, answered);
-    lot->request = later;
-    if (later)
-        weft_groups_do(server->groups, answer_apart, lot);
+    if (claims->later)
+        weft_groups_do(server->groups, answer_later, claims);
     else
-        free_lot(server, lot);
-}
-
-void weft_claims_run(struct weft_server *server, struct weft_request **request, size_t count)
-{
-    struct weft_claims_lot *lot = weft_claims_begin(server, request, count);
-    struct weft_claim_call *call = &lot->call;
-    if (call->count > 0)
-        weft_engine_together(server->engine, &(struct weft_together){.claim = call});
-    weft_claims_end(server, lot);
+        free_claims(server, claims);
 }

@@ -132,30 +132,34 @@ static bool is_small(const struct weft_fair_line *line)
     return line->sum.items <= WEFT_SMALL_ITEMS && line->sum.bytes <= WEFT_SMALL_BYTES;
 }
 
-static void add_to(struct weft_fair_sum *sum, const struct weft_fair_sum *more)
+static void add_to(struct weft_fair_sum *sum, const struct weft_fair_sum *more, int sign)
 {
-    sum->count += more->count;
-    sum->items += more->items;
-    sum->bytes += more->bytes;
+    sum->count += sign * more->count;
+    sum->items += sign * more->items;
+    sum->bytes += sign * more->bytes;
 }
 
-static void take_from(struct weft_fair_sum *sum, const struct weft_fair_sum *less)
+/* Counts a request that came into a line (1) or left it (-1); returns what it adds to sums. */
+static struct weft_fair_sum count_in(struct weft_fair *fair, struct weft_fair_line *line,
+                                     const struct weft_request *request, int sign)
 {
-    sum->count -= less->count;
-    sum->items -= less->items;
-    sum->bytes -= less->bytes;
+    const struct weft_fair_sum one = {1, request->weight, request->items.bytes};
+    if (is_small(line))
+        add_to(&fair->small, &line->sum, -1);
+    add_to(&line->sum, &one, sign);
+    add_to(&fair->all, &one, sign);
+    if (is_small(line))
+        add_to(&fair->small, &line->sum, 1);
+    return one;
 }
 
 /* ---- In -------------------------------------------------------------------------------------- */
 
 void weft_fair_put(struct weft_fair *fair, struct weft_request *request)
 {
-    const struct weft_fair_sum one = {1, request->weight, request->items.bytes};
     struct weft_fair_line *line = find(fair, ns_of(request));
     if (!line)
         line = add_line(fair, ns_of(request));
-    if (is_small(line))
-        take_from(&fair->small, &line->sum);
     struct party *party = find_party(line, request);
     if (!party)
         party = add_party(line, request);
@@ -163,10 +167,7 @@ void weft_fair_put(struct weft_fair *fair, struct weft_request *request)
     *party->last = request;
     party->last = &request->next;
     party->count++;
-    add_to(&line->sum, &one);
-    add_to(&fair->all, &one);
-    if (is_small(line))
-        add_to(&fair->small, &line->sum);
+    (void)count_in(fair, line, request, 1);
 }
 
 struct weft_fair_sum weft_fair_of(const struct weft_fair *fair, const char *ns)
@@ -184,27 +185,23 @@ size_t weft_fair_like(const struct weft_fair *fair, const struct weft_request *r
 
 /* ---- Out ------------------------------------------------------------------------------------- */
 
+/* Takes the first request of a party; adds it to the sum. */
 static struct weft_request *pop(struct weft_fair *fair, struct weft_fair_line *line,
-                                struct party *party)
+                                struct party *party, struct weft_fair_sum *sum)
 {
     struct weft_request *request = party->first;
-    const struct weft_fair_sum one = {1, request->weight, request->items.bytes};
-    if (is_small(line))
-        take_from(&fair->small, &line->sum);
     party->first = request->next;
     party->count--;
     if (!party->first)
         party->last = &party->first;
     end_turn(line, party);
-    take_from(&line->sum, &one);
-    take_from(&fair->all, &one);
-    if (is_small(line))
-        add_to(&fair->small, &line->sum);
+    const struct weft_fair_sum one = count_in(fair, line, request, -1);
+    add_to(sum, &one, 1);
     line->taken += one.items;
     return request;
 }
 
-/* The party of a line whose turn it is among those that may have it; or NULL. */
+/* The first party of a line that may have its turn now; or NULL. */
 static struct party *next_party(const struct weft_fair_line *line, weft_fair_may *may,
                                 const void *context)
 {
@@ -261,10 +258,8 @@ size_t weft_fair_take(struct weft_fair *fair, const struct weft_fair_limit *limi
         struct party *meant = meant_of(line, limit);
         in_vain++;
         if (meant && fits(line, meant->first, limit, &sum, shared)) {
-            struct weft_request *request = pop(fair, line, meant);
-            const struct weft_fair_sum one = {1, request->weight, request->items.bytes};
-            to[sum.count] = request;
-            add_to(&sum, &one);
+            struct weft_request **place = &to[sum.count];
+            *place = pop(fair, line, meant, &sum);
             in_vain = 0;
             if (!line->party)
                 remove_line(fair, line);

@@ -40,7 +40,7 @@ struct weft_fair {
 
 void weft_fair_done(struct weft_fair *fair); /* it is empty */
 
-/* Puts a request behind those of its namespace. request->weight says how many items it has. */
+/* Puts a request behind the others of its namespace. request->weight: how many items it has. */
 void weft_fair_put(struct weft_fair *fair, struct weft_request *request);
 /* The requests of a namespace that wait. */
 struct weft_fair_sum weft_fair_of(const struct weft_fair *fair, const char *ns);
@@ -60,7 +60,7 @@ struct weft_fair_limit {
     enum weft_fair_lines lines;
     size_t count, items, bytes;
     size_t share;       /* items of one namespace beside its first request, when several wait */
-    weft_fair_may *may; /* or NULL; what may not is passed over */
+    weft_fair_may *may; /* or NULL; requests that may not are passed over */
     const void *context;
 };
 /*

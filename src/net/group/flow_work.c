@@ -6,14 +6,13 @@
  * works on all flows that were added since the last one: so flows that move at the same time share
  * transactions, and many large flows take one thread, not all. Each flow gets a bounded piece of
  * work (two hops, a chunk of members) and is added again if there is more; other flows join in
- * between, and other tasks take their turns. What fails is left to the scanners: dependency and
+ * between, and other tasks take their turns. A failure is left to the scanners: dependency and
  * cancel_backlog.
  */
 
 #include "net/group/flow_work.h"
 
 #include "base/alloc.h"
-#include "base/arena.h"
 #include "base/id.h"
 #include "base/log.h"
 #include "engine/flow/cascade.h"
@@ -27,8 +26,7 @@
 
 struct weft_flow_work {
     struct weft_server *server;
-    weft_flow_work_fn *run;
-    const char *failed;   /* static; what the log says when run fails */
+    enum weft_flow_work_kind kind;
     pthread_mutex_t lock; /* over all below; stands alone */
     struct weft_id *flow; /* owned; some perhaps twice */
     size_t count, room;
@@ -38,13 +36,11 @@ struct weft_flow_work {
     bool failing; /* the task's */
 };
 
-struct weft_flow_work *weft_flow_work_new(struct weft_server *server, weft_flow_work_fn *run,
-                                          const char *failed)
+struct weft_flow_work *weft_flow_work_new(struct weft_server *server, enum weft_flow_work_kind kind)
 {
     struct weft_flow_work *work = weft_alloc(1, sizeof(*work));
     work->server = server;
-    work->run = run;
-    work->failed = failed;
+    work->kind = kind;
     pthread_mutex_init(&work->lock, NULL);
     return work;
 }
@@ -97,10 +93,33 @@ static struct weft_id *take(struct weft_flow_work *work, size_t *ret_count)
     return flow;
 }
 
-static void note(struct weft_flow_work *work, enum weft_rc rc, const struct weft_err *err)
+/* Drains a chunk of each. A flow that another replica or the scanner has locked is left to it. */
+static enum weft_rc drain(struct weft_flow_work *work, const struct weft_id *flow, size_t count,
+                          struct weft_err *err)
 {
+    enum weft_rc rc = WEFT_OK;
+    for (size_t i = 0; i < count && !rc; i++) {
+        struct weft_flow_drain piece = {.flow = flow[i]};
+        rc = weft_engine_flow_drain(work->server->engine, &piece, err);
+        if (!rc && piece.more && !piece.locked)
+            weft_flow_work_add(work, &flow[i], 1);
+    }
+    return rc;
+}
+
+/* Does a piece of the work of each flow; they are sorted, none is there twice. */
+static void run_flows(struct weft_flow_work *work, const struct weft_id *flow, size_t count)
+{
+    static const char *const failed[] = {
+        [WEFT_FLOW_CASCADES] = "a cascade failed; the dependency scanner makes up for it",
+        [WEFT_FLOW_DRAINS] = "members of a cancelled flow are left to the cancel_backlog scanner",
+    };
+    struct weft_err err = {0};
+    enum weft_rc rc = work->kind == WEFT_FLOW_DRAINS
+                          ? drain(work, flow, count, &err)
+                          : weft_engine_cascade_round(work->server->engine, flow, count, &err);
     if (rc && !work->failing)
-        weft_warn(work->failed, F_STR("error", err->text));
+        weft_warn(failed[work->kind], F_STR("error", err.text));
     work->failing = rc != WEFT_OK;
 }
 
@@ -108,11 +127,10 @@ static void note(struct weft_flow_work *work, enum weft_rc rc, const struct weft
 static void run_task(struct weft_server *server, void *context)
 {
     struct weft_flow_work *work = context;
-    struct weft_err err = {0};
     size_t count;
     struct weft_id *flow = take(work, &count);
     if (count > 0)
-        note(work, work->run(server, flow, count, &err), &err);
+        run_flows(work, flow, count);
     free(flow);
     pthread_mutex_lock(&work->lock);
     work->running = work->count > 0 && !work->stopping;
@@ -138,26 +156,4 @@ void weft_flow_work_add(void *context, const struct weft_id *flow, size_t count)
     pthread_mutex_unlock(&work->lock);
     if (first)
         weft_groups_do(work->server->groups, run_task, work);
-}
-
-/* ---- The two --------------------------------------------------------------------------------- */
-
-enum weft_rc weft_flow_work_cascade(struct weft_server *server, const struct weft_id *flow,
-                                    size_t count, struct weft_err *err)
-{
-    return weft_engine_cascade_round(server->engine, flow, count, err);
-}
-
-/* A flow that another replica or the scanner has locked is drained by it. */
-enum weft_rc weft_flow_work_drain(struct weft_server *server, const struct weft_id *flow,
-                                  size_t count, struct weft_err *err)
-{
-    enum weft_rc rc = WEFT_OK;
-    for (size_t i = 0; i < count && !rc; i++) {
-        struct weft_flow_drain drain = {.flow = flow[i]};
-        rc = weft_engine_flow_drain(server->engine, &drain, err);
-        if (!rc && drain.more && !drain.locked)
-            weft_flow_work_add(server->drains, &flow[i], 1);
-    }
-    return rc;
 }

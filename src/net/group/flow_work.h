@@ -13,13 +13,9 @@
 struct weft_flow_work; /* opaque */
 struct weft_server;
 
-/* Does a piece of the work of each flow (sorted, none twice). */
-typedef enum weft_rc weft_flow_work_fn(struct weft_server *server, const struct weft_id *flow,
-                                       size_t count, struct weft_err *err);
-weft_flow_work_fn weft_flow_work_cascade, weft_flow_work_drain;
-
-struct weft_flow_work *weft_flow_work_new(struct weft_server *server, weft_flow_work_fn *run,
-                                          const char *failed);
+enum weft_flow_work_kind { WEFT_FLOW_CASCADES, WEFT_FLOW_DRAINS };
+struct weft_flow_work *weft_flow_work_new(struct weft_server *server,
+                                          enum weft_flow_work_kind kind);
 /* Flows that are added from here on are left to the scanners. NULL is fine. */
 void weft_flow_work_stop(struct weft_flow_work *work);
 void weft_flow_work_free(struct weft_flow_work *work); /* the engine threads are gone; or NULL */

@@ -3,34 +3,29 @@
 /*
  * Group commit. Requests of the same kind that wait at the same time become one call of the
  * engine, hence one transaction; no request is answered before it has committed. There is no delay
- * to collect more: what arrives while a transaction runs goes into the next one, so groups grow by
- * themselves as the store gets slower, and a lone request does not wait.
+ * to collect more: requests that come while a transaction runs go into the next one, so groups grow
+ * by themselves as the store gets slower, and a lone request does not wait.
  *
- * Here are the threads; plan.c decides which requests come next, group_run.c runs those that were
- * taken together.
+ * Here are the threads; plan.c decides which requests come next, group_run.c runs the requests
+ * that were taken together.
  */
 
 #include "net/group/group.h"
 
 #include "base/alloc.h"
-#include "base/arena.h"
-#include "base/buf.h"
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/limits.h"
 #include "base/thread.h"
 #include "engine/engine.h"
 #include "net/auth.h"
-#include "net/group/kinds.h"
 #include "net/group/plan.h"
-#include "net/http/answers.h"
 #include "net/http/body.h"
 #include "net/http/loop.h"
 #include "net/metrics.h"
 #include "net/request.h"
 #include "net/server.h"
-#include "net/wait/wait_ends.h"
-#include "wire/ops.h"
+#include "net/wait/waits.h"
 
 #include <assert.h>
 #include <pthread.h>
@@ -42,10 +37,6 @@ enum {
     LARGE_BODY = 64 << 10, /* an answer that may wait in memory takes no more than it needs */
 };
 
-/*
- * Something else to do on an engine thread. It may write, but does not count as a call that does:
- * one that reads for long would keep all writing away from a store with one writer.
- */
 struct task {
     struct task *next;
     void (*fn)(struct weft_server *server, void *context);
@@ -65,7 +56,7 @@ struct weft_groups {
     unsigned seen;  /* runs at the last look of weft_groups_rest() */
     unsigned rests; /* how often the threads were asked to rest */
     bool stopping;
-    bool ended; /* the last thread has left: no thread takes what is queued now */
+    bool ended; /* the last thread has left: no thread takes a request that is queued now */
     uint32_t alive;
 };
 
@@ -108,9 +99,9 @@ static bool next_batch(struct weft_groups *groups, struct weft_batch *batch, str
 /* ---- Running --------------------------------------------------------------------------------- */
 
 /*
- * Calls the route, or what makes the next part of its answer, and writes a failure. What it reads
- * is in an arena that is freed at once, not when the answer has been sent: a client that reads
- * slowly holds the answer alone. What the answer keeps is copied.
+ * Calls the route, or the function that makes the next part of its answer, and writes a failure.
+ * Rows that it reads are in an arena that is freed at once, not when the answer has been sent: a
+ * client that reads slowly holds the answer alone. Texts that the answer keeps are copied.
  */
 static void run_route(struct weft_server *server, struct weft_request *request)
 {
@@ -214,11 +205,11 @@ void weft_groups_side_work(void *context)
 static void *run_thread(void *context)
 {
     struct weft_groups *groups = context;
-    struct weft_request *request[WEFT_GROUP_PARTS_MAX][WEFT_BATCH_MAX] = {0};
+    struct weft_request *request[WEFT_JOINT_MAX][WEFT_BATCH_MAX] = {0};
     struct weft_batch batch = {0};
     struct task *task = NULL;
     unsigned rests = 0;
-    for (size_t i = 0; i < WEFT_GROUP_PARTS_MAX; i++)
+    for (size_t i = 0; i < WEFT_JOINT_MAX; i++)
         batch.part[i].request = request[i];
     pthread_mutex_lock(&groups->lock);
     for (;;) {
@@ -364,7 +355,7 @@ static void prepend(struct weft_request **list, struct weft_request *request)
 void weft_groups_put(struct weft_groups *groups, struct weft_request *first)
 {
     const struct weft_plan *plan = &groups->plan;
-    struct weft_request *refused[2] = {NULL}; /* the second: walks beyond those that may wait */
+    struct weft_request *refused[2] = {NULL}; /* the second: more walks than may wait */
     pthread_mutex_lock(&groups->lock);
     bool ended = groups->ended;
     while (first) {
@@ -403,14 +394,6 @@ void weft_groups_do(struct weft_groups *groups, void (*fn)(struct weft_server *,
     pthread_mutex_unlock(&groups->lock);
 }
 
-size_t weft_groups_waiting(struct weft_groups *groups)
-{
-    pthread_mutex_lock(&groups->lock);
-    size_t waiting = groups->plan.waiting;
-    pthread_mutex_unlock(&groups->lock);
-    return waiting;
-}
-
 struct weft_groups *weft_groups_new(struct weft_server *server)
 {
     struct weft_groups *groups = weft_alloc(1, sizeof(*groups));
@@ -434,7 +417,7 @@ void weft_groups_stop(struct weft_groups *groups)
         return;
     pthread_mutex_lock(&groups->lock);
     groups->stopping = true;
-    groups->plan.answers = NULL; /* what still waits is answered, and then all is freed */
+    groups->plan.answers = NULL; /* requests that still wait are answered, and then all is freed */
     pthread_cond_broadcast(&groups->work);
     pthread_mutex_unlock(&groups->lock);
     for (uint32_t i = 0; i < groups->threads; i++)
@@ -448,8 +431,7 @@ void weft_groups_free(struct weft_groups *groups)
         return;
     weft_groups_stop(groups);
     while (groups->task) {
-        struct task *task = groups->task;
-        groups->task = task->next;
+        struct task *task = pop_task(groups);
         task->fn(groups->server, task->context);
         free(task);
     }

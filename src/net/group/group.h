@@ -29,8 +29,7 @@ void weft_groups_look(struct weft_groups *groups);
 void weft_groups_sweep(struct weft_groups *groups);
 /* When little ran since the last call: true, and the threads give back memory they do not need. */
 bool weft_groups_rest(struct weft_groups *groups);
-size_t weft_groups_waiting(struct weft_groups *groups); /* requests in the queues */
-/* The call of this thread does long work aside: see weft_engine_on_side_work(). */
+/* The call of this thread does long work outside its transaction: weft_engine_on_side_work(). */
 void weft_groups_side_work(void *context);
 /*
  * Runs a task on an engine thread, beside the requests; fn frees its context. A task may write, but

@@ -3,39 +3,47 @@
 /*
  * Turns the requests that an engine thread took from the queues into calls of the engine: the
  * requests of a kind become one call, and the calls of several kinds one transaction
- * (weft_engine_together()).
+ * (weft_engine_together()). The kinds are the rows FOLDED of wire/ops.def; claims.c has the begin
+ * and the end of claims, all others are here.
  */
 
-#include "base/arena.h"
+#include "net/group/group_run.h"
+
 #include "base/err.h"
-#include "base/limits.h"
 #include "engine/admin/access.h"
-#include "engine/job/joint.h"
+#include "engine/call.h"
 #include "engine/tx/batch.h"
 #include "net/api/api_control.h"
 #include "net/group/claims.h"
 #include "net/group/group.h"
-#include "net/group/kinds.h"
 #include "net/http/loop.h"
 #include "net/metrics.h"
 #include "net/request.h"
 #include "net/server.h"
-#include "weft/weft.h"
 
+#include <assert.h>
 #include <string.h>
 
-/* ---- One kind -------------------------------------------------------------------------------- */
+/* Where an item keeps fields that the server must fill in or check. */
+enum item_kind { ITEM_CLAIM, ITEM_SPEC, ITEM_LEASE, ITEM_STEER, ITEM_FLOW };
 
-static void *item_at(const struct weft_items *items, const struct weft_kind *kind, size_t i)
-{
-    return (char *)items->item + i * kind->item_size;
-}
+struct kind {
+    enum weft_op op;
+    size_t item_size, answer_size;
+    enum item_kind item;
+    bool joins; /* runs by weft_engine_together() */
+    weft_part_begin_fn *begin;
+    weft_part_end_fn *end;
+};
+static const struct kind kinds[WEFT_GROUP_COUNT]; /* all zero for groups that run alone */
+
+/* ---- Items ----------------------------------------------------------------------------------- */
 
 /*
  * With a token that is bound to a namespace, leases must be of that namespace; executions of others
  * are answered as if they did not exist.
  */
-static enum weft_rc check_namespaces(struct weft_server *server, const struct weft_kind *kind,
+static enum weft_rc check_namespaces(struct weft_server *server, const struct kind *kind,
                                      struct weft_request *request, struct weft_err *err)
 {
     const struct weft_items *items = &request->items;
@@ -49,102 +57,108 @@ static enum weft_rc check_namespaces(struct weft_server *server, const struct we
     return rc;
 }
 
-/*
- * Copies the good items of a request to `to` and gives their answers the room they need; returns
- * how many they are.
- */
-static size_t gather(const struct weft_kind *kind, const struct weft_request *request, char *to,
-                     char *answer)
+/* Fills in the namespace of an item, and what its answer needs. */
+static void prepare(const struct kind *kind, const struct weft_request *request, void *item,
+                    void *answer)
 {
-    size_t count = 0;
-    for (size_t i = 0; i < request->items.count; i++) {
-        if (request->items.err[i])
-            continue;
-        char *item = to + count * kind->item_size;
-        memcpy(item, item_at(&request->items, kind, i), kind->item_size);
-        if (kind->item == WEFT_ITEM_FLOW) {
-            struct weft_flow_spec *spec = (void *)item;
-            struct weft_flow_result *room = (void *)(answer + count * kind->answer_size);
-            spec->ns = request->ns;
-            room->node = weft_new_array(request->arena, struct weft_id, spec->node_count + 1);
-        }
-        if (kind->item == WEFT_ITEM_SPEC)
-            ((struct weft_spec *)(void *)item)->ns = request->ns;
-        if (kind->item == WEFT_ITEM_STEER) {
-            ((struct weft_steer *)(void *)item)->ns = request->ns;
-            ((struct weft_steer_told *)(void *)(answer + count * kind->answer_size))->arena =
-                request->arena;
-        }
-        count++;
+    if (kind->item == ITEM_SPEC)
+        ((struct weft_spec *)item)->ns = request->ns;
+    if (kind->item == ITEM_FLOW) {
+        struct weft_flow_spec *spec = item;
+        spec->ns = request->ns;
+        ((struct weft_flow_result *)answer)->node =
+            weft_new_array(request->arena, struct weft_id, spec->node_count + 1);
     }
-    return count;
+    if (kind->item == ITEM_STEER) {
+        ((struct weft_steer *)item)->ns = request->ns;
+        ((struct weft_steer_told *)answer)->arena = request->arena;
+    }
 }
 
 /*
- * Gives a request the answers of its good items, with their errors; refused items have theirs in
+ * Puts the good items of several requests behind each other, with room for their answers, into a
+ * call; its memory is in the arena.
+ */
+static void fill_call(const struct kind *kind, struct weft_request **request, size_t count,
+                      struct weft_arena *arena, struct weft_joint_call *ret_call)
+{
+    size_t most = 1, good = 0;
+    for (size_t a = 0; a < count; a++)
+        most += request[a]->items.count;
+    char *item = weft_arena_alloc(arena, most, kind->item_size);
+    char *answer = weft_arena_alloc(arena, most, kind->answer_size);
+    for (size_t a = 0; a < count; a++) {
+        const struct weft_items *items = &request[a]->items;
+        for (size_t i = 0; i < items->count; i++) {
+            if (items->err[i])
+                continue;
+            char *to = item + good * kind->item_size;
+            memcpy(to, (char *)items->item + i * kind->item_size, kind->item_size);
+            prepare(kind, request[a], to, answer + good++ * kind->answer_size);
+        }
+    }
+    *ret_call = (struct weft_joint_call){.op = kind->op,
+                                         .ns = "default",
+                                         .item = item,
+                                         .count = good,
+                                         .answer = answer,
+                                         .arena = arena};
+}
+
+/*
+ * Gives each request the answers of its good items, with their errors; refused items have theirs in
  * items.err.
  */
-static size_t scatter(const struct weft_kind *kind, struct weft_request *request, const char *from)
+static void take_answers(const struct kind *kind, const struct weft_joint_call *call,
+                         struct weft_request **request, size_t count)
 {
-    size_t count = 0;
-    char *answer = weft_arena_alloc(request->arena, request->items.count + 1, kind->answer_size);
-    for (size_t i = 0; i < request->items.count; i++) {
-        char *mine = answer + i * kind->answer_size;
-        if (request->items.err[i])
-            continue;
-        memcpy(mine, from + count++ * kind->answer_size, kind->answer_size);
-        const struct weft_err **err = (void *)mine;
-        if (*err)
-            *err = weft_err_dup(request->arena, *err);
+    const char *from = call->answer;
+    for (size_t a = 0; a < count; a++) {
+        struct weft_items *items = &request[a]->items;
+        char *to = weft_arena_alloc(request[a]->arena, items->count + 1, kind->answer_size);
+        items->answer = to;
+        for (size_t i = 0; i < items->count; i++, to += kind->answer_size)
+            if (!items->err[i]) {
+                memcpy(to, from, kind->answer_size);
+                from += kind->answer_size;
+                const struct weft_err **err = (void *)to;
+                if (*err)
+                    *err = weft_err_dup(request[a]->arena, *err);
+            }
     }
-    request->items.answer = answer;
-    return count;
 }
 
-/* The good items of several requests behind each other, and room for their answers. */
-struct fold {
-    struct weft_arena *arena; /* NULL: nothing to free */
-    char *item, *answer;
-    size_t count;
-};
-
-static struct fold fold_items(const struct weft_kind *kind, struct weft_request **request,
-                              size_t count)
+/* Makes a call for one kind alone; not for claims. */
+static void call_alone(struct weft_engine *engine, const struct kind *kind,
+                       struct weft_joint_call *call)
 {
-    size_t items = 0;
-    for (size_t a = 0; a < count; a++)
-        items += request[a]->items.count;
-    struct fold fold = {.arena = weft_arena_new()};
-    fold.item = weft_arena_alloc(fold.arena, items + 1, kind->item_size);
-    fold.answer = weft_arena_alloc(fold.arena, items + 1, kind->answer_size);
-    for (size_t a = 0; a < count; a++)
-        fold.count += gather(kind, request[a], fold.item + fold.count * kind->item_size,
-                             fold.answer + fold.count * kind->answer_size);
-    return fold;
+    static const enum weft_steer_kind steers[WEFT_OP_COUNT] = {
+        [WEFT_OP_CANCEL] = WEFT_STEER_CANCEL,
+        [WEFT_OP_REPLAY] = WEFT_STEER_REPLAY,
+        [WEFT_OP_REPRIORITIZE] = WEFT_STEER_REPRIORITIZE,
+        [WEFT_OP_SET_DEADLINE] = WEFT_STEER_SET_DEADLINE,
+        [WEFT_OP_REVOKE] = WEFT_STEER_REVOKE,
+    };
+    const struct weft_steering steering = {.kind = steers[kind->op],
+                                           .ns = call->ns,
+                                           .item = call->item,
+                                           .count = call->count,
+                                           .arena = call->arena};
+    const struct weft_op_call other = {.op = kind->op,
+                                       .ns = call->ns,
+                                       .in = call->item,
+                                       .count = call->count,
+                                       .arena = call->arena,
+                                       .out = call->answer};
+    if (call->count == 0)
+        call->rc = WEFT_OK;
+    else if (kind->item == ITEM_STEER) /* writes each execution as the call left it */
+        call->rc = weft_steer_call(engine, &steering, call->answer, &call->err);
+    else
+        call->rc = weft_engine_call(engine, &other, &call->err);
 }
 
-/* Gives each request its answers. */
-static void unfold(const struct weft_kind *kind, const struct fold *fold,
-                   struct weft_request **request, size_t count)
-{
-    size_t at = 0;
-    for (size_t a = 0; a < count; a++)
-        at += scatter(kind, request[a], fold->answer + at * kind->answer_size);
-}
-
-/* One engine call for all requests. WEFT_OK: their items are answered. */
-static enum weft_rc call_together(struct weft_server *server, const struct weft_kind *kind,
-                                  struct weft_request **request, size_t count, struct weft_err *err)
-{
-    struct fold fold = fold_items(kind, request, count);
-    enum weft_rc rc = fold.count ? weft_kind_call(server->engine, kind, fold.item, fold.count,
-                                                  fold.arena, fold.answer, err)
-                                 : WEFT_OK;
-    if (!rc)
-        unfold(kind, &fold, request, count);
-    weft_arena_free(fold.arena);
-    return rc;
-}
+/* ---- Requests -------------------------------------------------------------------------------- */
 
 /* Sends the answers of requests, or the failure to all of them. */
 static void finish(struct weft_request **request, size_t count, enum weft_rc rc,
@@ -161,13 +175,13 @@ static void finish(struct weft_request **request, size_t count, enum weft_rc rc,
 }
 
 /* Takes out the requests whose namespaces cannot be checked; they are answered here. */
-static size_t admit(struct weft_server *server, const struct weft_kind *kind,
+static size_t admit(struct weft_server *server, const struct kind *kind,
                     struct weft_request **request, size_t count)
 {
     size_t kept = 0;
     for (size_t a = 0; a < count; a++) {
         struct weft_err err = {0};
-        enum weft_rc rc = kind->item == WEFT_ITEM_LEASE && request[a]->ns_fixed
+        enum weft_rc rc = kind->item == ITEM_LEASE && request[a]->ns_fixed
                               ? check_namespaces(server, kind, request[a], &err)
                               : WEFT_OK;
         if (rc)
@@ -179,11 +193,11 @@ static size_t admit(struct weft_server *server, const struct weft_kind *kind,
 }
 
 /* The request was not carried out because another transaction holds its flow. */
-static bool met_lock(const struct weft_kind *kind, const struct weft_request *request)
+static bool met_lock(const struct kind *kind, const struct weft_request *request)
 {
-    const struct weft_steer_told *told = request->items.answer;
-    return kind->item == WEFT_ITEM_STEER && !request->items.err[0] && told->steered.err &&
-           told->steered.err->cause == WEFT_CAUSE_FLOW_LOCKED;
+    const struct weft_steer_told *answer = request->items.answer;
+    return kind->item == ITEM_STEER && !request->items.err[0] && answer->steered.err &&
+           answer->steered.err->cause == WEFT_CAUSE_FLOW_LOCKED;
 }
 
 /*
@@ -191,14 +205,14 @@ static bool met_lock(const struct weft_kind *kind, const struct weft_request *re
  * all of them when the call failed, go into the class that runs alone: a request that has to wait
  * waits there by itself (waits.c), and the others do not wait with it. Returns how many are left.
  */
-static size_t set_apart(struct weft_server *server, const struct weft_kind *kind,
-                        const struct weft_group_part *lot, bool all)
+static size_t set_apart(struct weft_server *server, const struct kind *kind,
+                        const struct weft_group_part *part, bool all)
 {
     size_t kept = 0;
-    for (size_t a = 0; a < lot->count; a++) {
-        struct weft_request *request = lot->request[a];
+    for (size_t a = 0; a < part->count; a++) {
+        struct weft_request *request = part->request[a];
         if (!all && !met_lock(kind, request)) {
-            lot->request[kept++] = request;
+            part->request[kept++] = request;
             continue;
         }
         request->items.alone = true;
@@ -207,14 +221,41 @@ static size_t set_apart(struct weft_server *server, const struct weft_kind *kind
     return kept;
 }
 
-/* Answers requests whose call ended with rc. */
-static void conclude(struct weft_server *server, const struct weft_kind *kind,
-                     const struct weft_group_part *lot, enum weft_rc rc, struct weft_err *err)
+/* Calls again for each request alone, and answers it. */
+static void call_one_by_one(struct weft_server *server, const struct kind *kind,
+                            const struct weft_group_part *part)
 {
-    bool locked = rc && err->cause == WEFT_CAUSE_FLOW_LOCKED;
-    if (locked || !rc) {
-        size_t kept = set_apart(server, kind, lot, locked);
-        finish(lot->request, kept, WEFT_OK, err);
+    for (size_t a = 0; a < part->count; a++) {
+        struct weft_arena *arena = weft_arena_new();
+        struct weft_joint_call call;
+        fill_call(kind, &part->request[a], 1, arena, &call);
+        call_alone(server->engine, kind, &call);
+        if (!call.rc)
+            take_answers(kind, &call, &part->request[a], 1);
+        finish(&part->request[a], 1, call.rc, &call.err);
+        weft_arena_free(arena);
+    }
+}
+
+static void begin_items(struct weft_server *server, struct weft_group_part *part,
+                        struct weft_joint_call *ret_call)
+{
+    const struct kind *kind = &kinds[part->group];
+    part->count = admit(server, kind, part->request, part->count);
+    part->state = weft_arena_new();
+    fill_call(kind, part->request, part->count, part->state, ret_call);
+}
+
+static void end_items(struct weft_server *server, struct weft_group_part *part,
+                      struct weft_joint_call *call)
+{
+    const struct kind *kind = &kinds[part->group];
+    bool locked = call->rc && call->err.cause == WEFT_CAUSE_FLOW_LOCKED;
+    if (!call->rc)
+        take_answers(kind, call, part->request, part->count);
+    weft_arena_free(part->state);
+    if (locked || !call->rc) {
+        finish(part->request, set_apart(server, kind, part, locked), WEFT_OK, &call->err);
         return;
     }
     weft_metric_add(server->metrics, WEFT_METRIC_STORE_FAILURES, 0, 1);
@@ -222,122 +263,79 @@ static void conclude(struct weft_server *server, const struct weft_kind *kind,
      * A call that fails as a whole has written nothing. When the store did not fail, an input of
      * one request should have been refused earlier: each request gets a call of its own.
      */
-    if (lot->count > 1 && !weft_rc_retryable(rc)) {
-        for (size_t a = 0; a < lot->count; a++) {
-            rc = call_together(server, kind, &lot->request[a], 1, err);
-            finish(&lot->request[a], 1, rc, err);
-        }
-        return;
-    }
-    finish(lot->request, lot->count, rc, err);
+    if (part->count > 1 && !weft_rc_retryable(call->rc))
+        call_one_by_one(server, kind, part);
+    else
+        finish(part->request, part->count, call->rc, &call->err);
 }
 
-static void run_group(struct weft_server *server, struct weft_group_part lot)
-{
-    const struct weft_kind *kind = &weft_kinds[lot.group];
-    struct weft_err err = {0};
-    lot.count = admit(server, kind, lot.request, lot.count);
-    if (lot.count == 0)
-        return;
-    enum weft_rc rc = call_together(server, kind, lot.request, lot.count, &err);
-    conclude(server, kind, &lot, rc, &err);
-}
+/* ---- The kinds ------------------------------------------------------------------------------- */
 
-/* ---- Several kinds --------------------------------------------------------------------------- */
+#define ITEM_KIND(type)                                                                            \
+    _Generic((type *)0, struct weft_claim *                                                        \
+             : ITEM_CLAIM, struct weft_spec *                                                      \
+             : ITEM_SPEC, struct weft_steer *                                                      \
+             : ITEM_STEER, struct weft_flow_spec *                                                 \
+             : ITEM_FLOW, default                                                                  \
+             : ITEM_LEASE)
+#define ANSWER_SIZE(type)                                                                          \
+    _Generic((type *)0, struct weft_steer_result *                                                 \
+             : sizeof(struct weft_steer_told), default                                             \
+             : sizeof(type))
+#define IF_CLAIM(type, then, otherwise)                                                            \
+    _Generic((type *)0, struct weft_claim * : (then), default : (otherwise))
 
-/* A lot whose call is part of a joint one. */
-struct share {
-    struct weft_group_part lot;
-    struct fold fold;
+static const struct kind kinds[WEFT_GROUP_COUNT] = {
+#define FOLDED(op_, label_, joins_, id_, method_, path_, scope_, repeat_, in_, takes_, out_, ...)  \
+    [WEFT_GROUP_##op_] = {.op = WEFT_OP_##op_,                                                     \
+                          .item_size = sizeof(in_),                                                \
+                          .answer_size = ANSWER_SIZE(out_),                                        \
+                          .item = ITEM_KIND(in_),                                                  \
+                          .joins = WEFT_JOINS_##joins_,                                            \
+                          .begin = IF_CLAIM(in_, weft_claims_begin, begin_items),                  \
+                          .end = IF_CLAIM(in_, weft_claims_end, end_items)},
+#define ALONE(...)
+#include "wire/ops.def"
 };
 
-/* Three of them; a kind that was not taken has no requests. */
-struct shares {
+/* Every lease item begins with the id: the namespace check reads it there. */
+static_assert(offsetof(struct weft_renew, id) == 0, "id first");
+static_assert(offsetof(struct weft_complete, id) == 0, "id first");
+static_assert(offsetof(struct weft_failure, id) == 0, "id first");
+static_assert(offsetof(struct weft_put_back, id) == 0, "id first");
+
+/* Every result begins with the pointer to its error: take_answers() moves it to the request. */
+static_assert(offsetof(struct weft_submit_result, err) == 0, "err first");
+static_assert(offsetof(struct weft_lease_result, err) == 0, "err first");
+static_assert(offsetof(struct weft_steer_told, steered.err) == 0, "err first");
+static_assert(offsetof(struct weft_flow_result, err) == 0, "err first");
+
+/* ---- Parts ----------------------------------------------------------------------------------- */
+
+struct run {
     struct weft_server *server;
-    struct share complete, submit;
-    struct weft_claims_lot *claims;
-    struct weft_complete_call complete_call;
-    struct weft_submit_call submit_call;
+    struct weft_group_part *part;
+    struct weft_joint_call call[WEFT_JOINT_MAX]; /* one for each part */
 };
 
-static void begin_share(struct weft_server *server, struct share *share)
+/* Each part is answered as soon as its call is durable. */
+static void end_part(void *context, struct weft_joint_call *call)
 {
-    const struct weft_kind *kind = &weft_kinds[share->lot.group];
-    share->lot.count = admit(server, kind, share->lot.request, share->lot.count);
-    share->fold = fold_items(kind, share->lot.request, share->lot.count);
+    struct run *run = context;
+    struct weft_group_part *part = &run->part[call - run->call];
+    kinds[part->group].end(run->server, part, call);
 }
 
-static void end_share(struct weft_server *server, struct share *share, enum weft_rc rc,
-                      struct weft_err *err)
+void weft_group_run(struct weft_server *server, struct weft_group_part *part, size_t count)
 {
-    const struct weft_kind *kind = &weft_kinds[share->lot.group];
-    if (!rc)
-        unfold(kind, &share->fold, share->lot.request, share->lot.count);
-    if (share->lot.count > 0)
-        conclude(server, kind, &share->lot, rc, err);
-    weft_arena_free(share->fold.arena);
-}
-
-/* Each kind is answered as soon as its call is durable. */
-static void answer_share(void *context, enum weft_together_kind kind)
-{
-    struct shares *all = context;
-    if (kind == WEFT_TOGETHER_COMPLETE)
-        end_share(all->server, &all->complete, all->complete_call.rc, &all->complete_call.err);
-    else if (kind == WEFT_TOGETHER_SUBMIT)
-        end_share(all->server, &all->submit, all->submit_call.rc, &all->submit_call.err);
-    else
-        weft_claims_end(all->server, all->claims);
-}
-
-static void run_joint(struct weft_server *server, const struct weft_group_part *lot, size_t count)
-{
-    struct shares all = {.server = server,
-                         .complete = {.lot = {.group = WEFT_GROUP_COMPLETE}},
-                         .submit = {.lot = {.group = WEFT_GROUP_SUBMIT}}};
-    struct weft_group_part claim = {0};
-    for (size_t i = 0; i < count; i++) {
-        if (lot[i].group == WEFT_GROUP_COMPLETE)
-            all.complete.lot = lot[i];
-        else if (lot[i].group == WEFT_GROUP_SUBMIT)
-            all.submit.lot = lot[i];
-        else
-            claim = lot[i];
+    struct run run = {.server = server, .part = part};
+    assert(count <= WEFT_JOINT_MAX);
+    for (size_t i = 0; i < count; i++)
+        kinds[part[i].group].begin(server, &part[i], &run.call[i]);
+    if (kinds[part->group].joins) {
+        weft_engine_together(server->engine, run.call, count, end_part, &run);
+    } else {
+        call_alone(server->engine, &kinds[part->group], run.call);
+        end_part(&run, run.call);
     }
-    begin_share(server, &all.complete);
-    begin_share(server, &all.submit);
-    all.claims = weft_claims_begin(server, claim.request, claim.count);
-    all.complete_call = (struct weft_complete_call){.item = (const void *)all.complete.fold.item,
-                                                    .count = all.complete.fold.count,
-                                                    .arena = all.complete.fold.arena,
-                                                    .answer = (void *)all.complete.fold.answer};
-    all.submit_call = (struct weft_submit_call){.ns = "default",
-                                                .item = (const void *)all.submit.fold.item,
-                                                .count = all.submit.fold.count,
-                                                .arena = all.submit.fold.arena,
-                                                .answer = (void *)all.submit.fold.answer};
-    const struct weft_together calls = {.complete =
-                                            all.complete_call.count ? &all.complete_call : NULL,
-                                        .claim = all.claims->call.count ? &all.claims->call : NULL,
-                                        .submit = all.submit_call.count ? &all.submit_call : NULL,
-                                        .answered = answer_share,
-                                        .context = &all};
-    weft_engine_together(server->engine, &calls);
-    /* A kind without requests or without a good item needs no call. */
-    if (!calls.complete)
-        answer_share(&all, WEFT_TOGETHER_COMPLETE);
-    if (!calls.submit)
-        answer_share(&all, WEFT_TOGETHER_SUBMIT);
-    if (!calls.claim)
-        answer_share(&all, WEFT_TOGETHER_CLAIM);
-}
-
-void weft_group_run(struct weft_server *server, const struct weft_group_part *lot, size_t count)
-{
-    if (count > 1)
-        run_joint(server, lot, count);
-    else if (lot->group == WEFT_GROUP_CLAIM)
-        weft_claims_run(server, lot->request, lot->count);
-    else
-        run_group(server, *lot);
 }

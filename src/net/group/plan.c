@@ -17,7 +17,7 @@
  * A namespace with much to submit is served by calls of its own, beside the joint ones of the
  * others: these do not wait for its large transactions, and it does not wait for them.
  *
- * What is not folded together runs alone, in classes with slots of their own: quick reads; lists
+ * Other requests run alone, in classes with slots of their own: quick reads; lists
  * and parts of streams; large bodies to be parsed; large flows, their growth, and cancel and replay
  * of many; administration. A class never has all threads, all slow ones and tasks together leave
  * two, and one is left to quick reads whatever else runs. One namespace never has all slots of a
@@ -39,14 +39,13 @@
 #include "net/group/plan.h"
 
 #include "base/limits.h"
-#include "net/group/claims.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum {
-    TASKS = WEFT_GROUP_COUNT, /* the turn of tasks, behind those of the groups */
+    TASKS = WEFT_GROUP_COUNT, /* the turn of tasks, behind the turns of the groups */
     TURN_COUNT,
     SHARE = WEFT_BATCH_MAX / 4, /* of a transaction, of one namespace while others wait */
     FLOW_LARGE = 1 << 20,       /* a body of a flow: it is parsed by the thread that stores it */
@@ -60,6 +59,13 @@ enum {
     ONE_WRITER_BYTES = WEFT_BATCH_BYTES / 16,
 };
 #define JOINT_OLD_US (12 * WEFT_MS) /* something holds the call up: others need not wait for it */
+
+/* The groups that may share a transaction. */
+static const bool joins[WEFT_GROUP_COUNT] = {
+#define FOLDED(op_, label_, joins_, ...) [WEFT_GROUP_##op_] = WEFT_JOINS_##joins_,
+#define ALONE(...)
+#include "wire/ops.def"
+};
 
 void weft_plan_init(struct weft_plan *plan, uint32_t threads, size_t writers)
 {
@@ -92,12 +98,9 @@ static size_t items_of(const struct weft_request *request, enum weft_group class
 {
     if (weft_group_alone(class))
         return 1;
-    if (class == WEFT_GROUP_FLOW_SUBMIT) /* what fills a transaction are its nodes */
+    if (class == WEFT_GROUP_FLOW_SUBMIT) /* its nodes fill a transaction */
         return ((const struct weft_flow_spec *)request->items.item)->node_count;
-    if (class != WEFT_GROUP_CLAIM)
-        return request->items.count;
-    const struct weft_claim *claim = weft_claims_of(request);
-    return claim->max ? claim->max : 1;
+    return request->items.count;
 }
 
 enum weft_group weft_plan_put(struct weft_plan *plan, struct weft_request *request)
@@ -129,6 +132,12 @@ bool weft_plan_has_room_to_walk(const struct weft_plan *plan, const struct weft_
 }
 
 /* ---- Limits ---------------------------------------------------------------------------------- */
+
+/* Every request that is folded writes. */
+static bool turn_writes(size_t turn)
+{
+    return turn != TASKS && !weft_group_alone((enum weft_group)turn);
+}
 
 static bool is_slow(size_t group)
 {
@@ -162,7 +171,7 @@ struct class_of_plan {
     enum weft_group class;
 };
 
-/* Of the slots of a class, those that one namespace may have. */
+/* How many slots of a class one namespace may have. */
 static uint32_t slots_of_one(uint32_t slots)
 {
     return slots < 2 ? 1 : slots - 1;
@@ -260,8 +269,8 @@ static struct weft_holder *hold(struct weft_plan *plan, enum weft_group class,
 }
 
 /*
- * Of the threads for slow classes, those that are kept free of this one: for a list and for an
- * task, while none runs. Calls of the other classes may take seconds, and a list, the next node of
+ * How many threads for slow classes are kept free of this one: for a list and for a task, while
+ * none runs. Calls of the other classes may take seconds, and a list, the next node of
  * a flow and the pass over due rows would have to wait for them.
  */
 static uint32_t kept_free(const struct weft_plan *plan, size_t turn)
@@ -272,7 +281,7 @@ static uint32_t kept_free(const struct weft_plan *plan, size_t turn)
     return kept < most ? kept : most;
 }
 
-/* Whether a thread is left for this, by what runs already. */
+/* Whether a thread is left for this turn beside the calls that run already. */
 static bool has_thread(const struct weft_plan *plan, size_t turn)
 {
     if (is_slow(turn) && plan->slow + kept_free(plan, turn) >= slow_max(plan))
@@ -284,7 +293,7 @@ static bool has_thread(const struct weft_plan *plan, size_t turn)
 static bool may_join(const struct weft_plan *plan, size_t group)
 {
     const struct weft_fair_sum *small = &plan->queue[group].fair.small;
-    return plan->writers > 1 && weft_kinds[group].joins && small->count > 0 &&
+    return plan->writers > 1 && joins[group] && small->count > 0 &&
            small->items <= WEFT_SMALL_ITEMS && small->bytes <= WEFT_SMALL_BYTES &&
            plan->queue[group].running < WEFT_JOINTS_MAX;
 }
@@ -323,10 +332,10 @@ static bool may_run_apart(const struct weft_plan *plan, size_t group)
         return queue->running < slots_of(plan, of.class) &&
                weft_fair_any(&queue->fair, may_hold, &of);
     bool large = queue->fair.small.count < queue->fair.all.count;
-    if ((!large && may_join(plan, group)) || (plan->aside && queue->fair.small.count == 0))
+    if ((!large && may_join(plan, group)) || (plan->side_work && queue->fair.small.count == 0))
         return false;
     bool beside = large && queue->fair.lines > 1;
-    return (beside ? queue->apart : queue->running) < weft_kinds[group].calls;
+    return (beside ? queue->apart : queue->running) == 0;
 }
 
 enum way { NOT_NOW, JOINTLY, APART };
@@ -335,16 +344,11 @@ enum way { NOT_NOW, JOINTLY, APART };
 static enum way way_of(const struct weft_plan *plan, size_t group, weft_usec now_us)
 {
     if (plan->queue[group].fair.all.count == 0 || !has_thread(plan, group) ||
-        (weft_kinds[group].writes && plan->writing >= plan->writers))
+        (turn_writes(group) && plan->writing >= plan->writers))
         return NOT_NOW;
     if (may_join(plan, group) && may_begin_joint(plan, now_us))
         return JOINTLY;
     return may_run_apart(plan, group) ? APART : NOT_NOW;
-}
-
-static bool turn_writes(size_t turn)
-{
-    return turn != TASKS && weft_kinds[turn].writes;
 }
 
 /* The next turn of the kinds that write, or of the others. */
@@ -449,7 +453,7 @@ static enum weft_fair_lines lines_apart(struct weft_plan *plan, size_t group)
         return WEFT_FAIR_ALL;
     if (may_join(plan, group))
         return WEFT_FAIR_LARGE;
-    if (plan->aside)
+    if (plan->side_work)
         return WEFT_FAIR_SMALL;
     if (plan->writers > 1 || fair->small.count == 0 || fair->small.count == fair->all.count)
         return WEFT_FAIR_ALL;
@@ -484,7 +488,7 @@ bool weft_plan_take(struct weft_plan *plan, weft_usec now_us, struct weft_batch 
         batch->parts = 0;
         batch->joint = NULL;
         batch->holder = NULL;
-        batch->aside = false;
+        batch->side_work = false;
         if (way == JOINTLY)
             take_jointly(plan, turn, now_us, batch);
         taken = way == JOINTLY || batch->task || take_apart(plan, turn, batch);
@@ -497,27 +501,28 @@ bool weft_plan_take(struct weft_plan *plan, weft_usec now_us, struct weft_batch 
         plan->tasks--;
         plan->tasks_running++;
     } else {
-        plan->writing += weft_kinds[turn].writes;
+        plan->writing += turn_writes(turn);
     }
     return true;
 }
 
 /*
- * One call at a time is aside, and only small lines are taken meanwhile: else the next large call
- * of the same namespace, which is likely to have the same work, would take the place and keep it.
+ * One call at a time does side work, and only small lines are taken meanwhile: else the next large
+ * call of the same namespace, which is likely to have the same work, would take the place and keep
+ * it.
  */
 void weft_plan_side_work(struct weft_plan *plan, struct weft_batch *batch)
 {
     if (batch->joint)
         batch->joint->began_us = 0;
-    if (batch->task || batch->joint || batch->holder || batch->aside || plan->aside ||
+    if (batch->task || batch->joint || batch->holder || batch->side_work || plan->side_work ||
         plan->writers > 1)
         return;
     struct weft_plan_queue *queue = &plan->queue[batch->part[0].group];
     queue->running--;
     queue->apart--;
     plan->writing--;
-    plan->aside = batch->aside = true;
+    plan->side_work = batch->side_work = true;
 }
 
 void weft_plan_give_back(struct weft_plan *plan, const struct weft_batch *batch)
@@ -529,8 +534,8 @@ void weft_plan_give_back(struct weft_plan *plan, const struct weft_batch *batch)
         plan->tasks_running--;
         return;
     }
-    if (batch->aside) {
-        plan->aside = false;
+    if (batch->side_work) {
+        plan->side_work = false;
         return;
     }
     if (batch->holder)
@@ -541,5 +546,5 @@ void weft_plan_give_back(struct weft_plan *plan, const struct weft_batch *batch)
         batch->joint->requests = 0;
     else
         plan->queue[turn].apart--;
-    plan->writing -= weft_kinds[turn].writes;
+    plan->writing -= turn_writes(turn);
 }

@@ -8,7 +8,7 @@
  */
 
 #include "net/group/fair.h"
-#include "net/group/kinds.h"
+#include "net/group/group_run.h"
 #include "net/http/answers.h"
 
 enum {
@@ -34,7 +34,7 @@ struct weft_holder {
 struct weft_plan_queue {
     struct weft_fair fair;
     uint32_t running; /* calls under way */
-    uint32_t apart;   /* those of them that are not joint */
+    uint32_t apart;   /* of these: not joint */
     bool large_next;  /* with one writer: the last call took small lines and left large ones */
 };
 
@@ -51,19 +51,19 @@ struct weft_plan {
     uint32_t others;                    /* all that runs now but for quick reads */
     const struct weft_answers *answers; /* reads wait while these fill the memory; or NULL */
     struct weft_holder *holder;         /* owned; one for each thread */
-    unsigned turn[2];                   /* whose it is: of what does not write, and of what does */
+    unsigned turn[2];                   /* whose it is: of kinds that do not write; that do */
     bool wrote;                         /* the last turn was one that writes */
-    bool aside; /* with one writer: a large call has left its place to small ones for a while */
+    bool side_work; /* with one writer: a large call has left its place to small ones */
 };
 
 /* What a thread took. */
 struct weft_batch {
-    bool task;                                         /* the first one; or requests: */
-    struct weft_group_part part[WEFT_GROUP_PARTS_MAX]; /* each with room for WEFT_BATCH_MAX */
+    bool task;                                   /* the first one; or requests: */
+    struct weft_group_part part[WEFT_JOINT_MAX]; /* each with room for WEFT_BATCH_MAX */
     size_t parts;
     struct weft_joint *joint;   /* the call is for several kinds; or NULL */
     struct weft_holder *holder; /* the call is of a slow class; or NULL */
-    bool aside;                 /* the call has given back the right to write and its place */
+    bool side_work;             /* the call has given back the right to write and its place */
 };
 
 void weft_plan_init(struct weft_plan *plan, uint32_t threads, size_t writers);
@@ -96,7 +96,7 @@ void weft_plan_give_back(struct weft_plan *plan, const struct weft_batch *batch)
  */
 size_t weft_plan_take_roomless(struct weft_plan *plan, weft_usec since_us, struct weft_request **to,
                                size_t most);
-/* When what may not run now may run although nothing ends or comes; WEFT_NEVER. */
+/* When a request that may not run now may, without any event before; WEFT_NEVER. */
 weft_usec weft_plan_next_look(const struct weft_plan *plan, weft_usec now_us);
 
 #endif

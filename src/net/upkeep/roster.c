@@ -9,10 +9,8 @@
 
 #include "base/alloc.h"
 #include "base/arena.h"
-#include "base/buf.h"
 #include "base/map.h"
 #include "engine/admin/workers.h"
-#include "weft/weft.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -35,7 +33,7 @@ struct weft_roster {
     pthread_mutex_t lock; /* over all */
     struct weft_map by_name;
     struct entry *first;
-    size_t kept; /* when those long unseen were last forgotten */
+    size_t kept; /* entries after old ones were last forgotten */
 };
 
 struct weft_roster *weft_roster_new(void)

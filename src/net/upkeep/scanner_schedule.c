@@ -4,9 +4,7 @@
 
 #include "base/arena.h"
 #include "base/log.h"
-#include "core/pace.h"
 #include "engine/ready/poll.h"
-#include "engine/scan/pass.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -292,8 +290,8 @@ struct weft_scanner_status weft_schedule_status(const struct weft_scanner_schedu
     return status;
 }
 
-static const char *names_of(const struct weft_scanner_schedule *schedule, bool running,
-                            struct weft_arena *arena)
+const char *weft_schedule_names(const struct weft_scanner_schedule *schedule, bool running,
+                                struct weft_arena *arena)
 {
     const char *names = NULL;
     for (size_t i = 0; i < WEFT_SCANNER_COUNT; i++) {
@@ -303,16 +301,4 @@ static const char *names_of(const struct weft_scanner_schedule *schedule, bool r
                           : info_of(i)->name;
     }
     return names;
-}
-
-const char *weft_schedule_running(const struct weft_scanner_schedule *schedule,
-                                  struct weft_arena *arena)
-{
-    return names_of(schedule, true, arena);
-}
-
-const char *weft_schedule_unfinished(const struct weft_scanner_schedule *schedule,
-                                     struct weft_arena *arena)
-{
-    return names_of(schedule, false, arena);
 }

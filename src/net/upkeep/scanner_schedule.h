@@ -37,7 +37,7 @@ struct weft_scanner_schedule {
     struct weft_scanner_setting setting[WEFT_SCANNER_COUNT];
     struct weft_pace pace[WEFT_SCANNER_COUNT]; /* boot time */
     struct weft_scanner_totals totals[WEFT_SCANNER_COUNT];
-    unsigned room, running, heavy; /* passes: at most, now, of those without due times */
+    unsigned room, running, heavy;             /* passes: at most, now, now without due times */
     weft_usec notified_us[WEFT_SCANNER_COUNT]; /* boot time of the last notice for it; 0: none */
 };
 
@@ -93,11 +93,8 @@ struct weft_scanner_status weft_schedule_status(const struct weft_scanner_schedu
                                                 enum weft_scanner scanner,
                                                 const struct weft_now *now,
                                                 struct weft_arena *arena);
-/* The scanners in a pass, as "name, name"; NULL: none. */
-const char *weft_schedule_running(const struct weft_scanner_schedule *schedule,
-                                  struct weft_arena *arena);
-/* The scanners whose last pass left work undone, likewise. */
-const char *weft_schedule_unfinished(const struct weft_scanner_schedule *schedule,
-                                     struct weft_arena *arena);
+/* The scanners in a pass, or with work left by their last one: "name, name"; NULL: none. */
+const char *weft_schedule_names(const struct weft_scanner_schedule *schedule, bool running,
+                                struct weft_arena *arena);
 
 #endif

@@ -21,10 +21,8 @@
 #include "base/log.h"
 #include "base/thread.h"
 #include "engine/engine.h"
-#include "engine/scan/pass.h"
 #include "net/group/group.h"
 #include "net/metrics.h"
-#include "net/upkeep/presence.h"
 #include "net/upkeep/scanner_schedule.h"
 #include "net/upkeep/upkeep.h"
 
@@ -34,17 +32,11 @@
 
 enum { ROOM = 2, THREADS_FOR_ALL = 3 }; /* passes at once; with fewer engine threads one */
 
-struct task {
-    struct weft_supervisor *supervisor;
-    enum weft_scanner scanner;
-};
-
 struct weft_supervisor {
     struct weft_server *server;
     pthread_t thread;
-    struct task task[WEFT_SCANNER_COUNT]; /* fixed: no scanner is under way twice */
     weft_run_pass_fn *pass;
-    void *pass_context;
+    struct weft_engine *engine; /* that it is called with */
 
     pthread_mutex_t lock; /* over all below */
     pthread_cond_t news;  /* something to decide, or a pass has ended */
@@ -55,16 +47,22 @@ struct weft_supervisor {
 
 static struct weft_now now_of(const struct weft_supervisor *supervisor)
 {
-    return (struct weft_now){.boot_us = weft_boot_us(),
-                             .store_us =
-                                 weft_clock_now(weft_engine_clock(supervisor->server->engine))};
+    return (struct weft_now){weft_boot_us(),
+                             weft_clock_now(weft_engine_clock(supervisor->server->engine))};
 }
 
-static enum weft_rc pass_of_engine(void *context, enum weft_scanner scanner,
-                                   const struct weft_pass_config *config,
-                                   struct weft_pass_report *ret_report, struct weft_err *err)
+/* Locks the schedule; says what time it is. */
+static struct weft_now lock_now(struct weft_supervisor *supervisor)
 {
-    return weft_engine_pass(context, scanner, config, ret_report, err);
+    pthread_mutex_lock(&supervisor->lock);
+    return now_of(supervisor);
+}
+
+/* The schedule has changed: the thread decides anew. */
+static void unlock_changed(struct weft_supervisor *supervisor)
+{
+    pthread_cond_broadcast(&supervisor->news);
+    pthread_mutex_unlock(&supervisor->lock);
 }
 
 /* ---- Passes ---------------------------------------------------------------------------------- */
@@ -115,28 +113,25 @@ static enum weft_rc run_pass(struct weft_supervisor *supervisor, enum weft_scann
     weft_usec began_us = weft_boot_us();
     struct weft_pass_report report = {.next_due_us = WEFT_NEVER};
     struct weft_pass_end end = {.scanner = scanner, .paced = paced, .err = err, .report = &report};
-    end.rc = supervisor->pass(supervisor->pass_context, scanner, &config, &report, err);
+    end.rc = supervisor->pass(supervisor->engine, scanner, &config, &report, err);
     end.took_us = weft_boot_us() - began_us;
     weft_random(&end.random, sizeof(end.random));
     measure(supervisor, &end);
 
-    pthread_mutex_lock(&supervisor->lock);
-    const struct weft_now now = now_of(supervisor);
+    const struct weft_now now = lock_now(supervisor);
     weft_schedule_end(&supervisor->schedule, &end, &now);
-    pthread_cond_broadcast(&supervisor->news);
-    pthread_mutex_unlock(&supervisor->lock);
+    unlock_changed(supervisor);
     if (!end.rc)
         *ret_report = report;
     return end.rc;
 }
 
+/* context is the number of the scanner. */
 static void run_task(struct weft_server *server, void *context)
 {
-    const struct task *task = context;
     struct weft_pass_report report;
     struct weft_err err = {0};
-    (void)server;
-    (void)run_pass(task->supervisor, task->scanner, true, &report, &err);
+    (void)run_pass(server->supervisor, (enum weft_scanner)(uintptr_t)context, true, &report, &err);
 }
 
 enum weft_rc weft_supervisor_run(struct weft_server *server, enum weft_scanner scanner,
@@ -144,8 +139,7 @@ enum weft_rc weft_supervisor_run(struct weft_server *server, enum weft_scanner s
 {
     struct weft_supervisor *supervisor = server->supervisor;
     struct weft_err ours = {0};
-    pthread_mutex_lock(&supervisor->lock);
-    const struct weft_now now = now_of(supervisor);
+    const struct weft_now now = lock_now(supervisor);
     bool paced = weft_schedule_begin_now(&supervisor->schedule, scanner, &now);
     pthread_mutex_unlock(&supervisor->lock);
     enum weft_rc rc = run_pass(supervisor, scanner, paced, ret_report, &ours);
@@ -169,7 +163,7 @@ static void *run_thread(void *context)
             continue;
         }
         pthread_mutex_unlock(&supervisor->lock); /* it stands alone: see server.h */
-        weft_groups_do(supervisor->server->groups, run_task, &supervisor->task[scanner]);
+        weft_groups_do(supervisor->server->groups, run_task, (void *)(uintptr_t)scanner);
         pthread_mutex_lock(&supervisor->lock);
     }
     pthread_mutex_unlock(&supervisor->lock);
@@ -180,10 +174,8 @@ struct weft_supervisor *weft_supervisor_new(struct weft_server *server)
 {
     struct weft_supervisor *supervisor = weft_alloc(1, sizeof(*supervisor));
     supervisor->server = server;
-    supervisor->pass = pass_of_engine;
-    supervisor->pass_context = server->engine;
-    for (size_t i = 0; i < WEFT_SCANNER_COUNT; i++)
-        supervisor->task[i] = (struct task){supervisor, (enum weft_scanner)i};
+    supervisor->pass = weft_engine_pass;
+    supervisor->engine = server->engine;
     pthread_mutex_init(&supervisor->lock, NULL);
     pthread_cond_init(&supervisor->news, NULL);
     const struct weft_now now = now_of(supervisor);
@@ -192,10 +184,11 @@ struct weft_supervisor *weft_supervisor_new(struct weft_server *server)
     return supervisor;
 }
 
-void weft_supervisor_use(struct weft_supervisor *supervisor, weft_run_pass_fn *pass, void *context)
+void weft_supervisor_use(struct weft_supervisor *supervisor, weft_run_pass_fn *pass,
+                         struct weft_engine *engine)
 {
     supervisor->pass = pass;
-    supervisor->pass_context = context;
+    supervisor->engine = engine;
 }
 
 void weft_supervisor_start(struct weft_supervisor *supervisor)
@@ -208,8 +201,8 @@ void weft_supervisor_start(struct weft_supervisor *supervisor)
 static void log_rest(const struct weft_scanner_schedule *schedule)
 {
     struct weft_arena *arena = weft_arena_new();
-    const char *unfinished = weft_schedule_unfinished(schedule, arena);
-    const char *running = weft_schedule_running(schedule, arena);
+    const char *unfinished = weft_schedule_names(schedule, false, arena);
+    const char *running = weft_schedule_names(schedule, true, arena);
     if (unfinished)
         weft_info("scanners stopped with work left to do", F_STR("scanners", unfinished));
     if (running)
@@ -221,8 +214,7 @@ void weft_supervisor_quiesce(struct weft_supervisor *supervisor)
 {
     pthread_mutex_lock(&supervisor->lock);
     supervisor->stopping = true;
-    pthread_cond_broadcast(&supervisor->news);
-    pthread_mutex_unlock(&supervisor->lock);
+    unlock_changed(supervisor);
 }
 
 bool weft_supervisor_stop(struct weft_supervisor *supervisor, weft_usec until_us)
@@ -255,41 +247,33 @@ void weft_supervisor_free(struct weft_supervisor *supervisor)
 void weft_supervisor_set_due(struct weft_supervisor *supervisor,
                              const weft_usec due_us[WEFT_SCANNER_COUNT])
 {
-    pthread_mutex_lock(&supervisor->lock);
-    const struct weft_now now = now_of(supervisor);
+    const struct weft_now now = lock_now(supervisor);
     weft_schedule_set_due(&supervisor->schedule, due_us, WEFT_POLL_US, &now);
-    pthread_cond_broadcast(&supervisor->news);
-    pthread_mutex_unlock(&supervisor->lock);
+    unlock_changed(supervisor);
 }
 
 void weft_supervisor_wake(struct weft_supervisor *supervisor, enum weft_scanner scanner)
 {
-    pthread_mutex_lock(&supervisor->lock);
-    const struct weft_now now = now_of(supervisor);
+    const struct weft_now now = lock_now(supervisor);
     weft_schedule_wake(&supervisor->schedule, scanner, &now);
-    pthread_cond_broadcast(&supervisor->news);
-    pthread_mutex_unlock(&supervisor->lock);
+    unlock_changed(supervisor);
 }
 
 void weft_supervisor_hold(struct weft_supervisor *supervisor, weft_usec until_us)
 {
-    pthread_mutex_lock(&supervisor->lock);
-    const struct weft_now now = now_of(supervisor);
+    const struct weft_now now = lock_now(supervisor);
     supervisor->forgive_us = until_us;
     weft_schedule_hold(&supervisor->schedule, now.boot_us + (until_us - now.store_us));
-    pthread_cond_broadcast(&supervisor->news);
-    pthread_mutex_unlock(&supervisor->lock);
+    unlock_changed(supervisor);
 }
 
 void weft_supervisor_set(struct weft_supervisor *supervisor,
                          const struct weft_scanner_setting setting[WEFT_SCANNER_COUNT])
 {
-    pthread_mutex_lock(&supervisor->lock);
-    const struct weft_now now = now_of(supervisor);
+    const struct weft_now now = lock_now(supervisor);
     if (weft_schedule_set(&supervisor->schedule, setting, &now) == 0)
         weft_info("the scanners are set as they were");
-    pthread_cond_broadcast(&supervisor->news);
-    pthread_mutex_unlock(&supervisor->lock);
+    unlock_changed(supervisor);
 }
 
 /* ---- What it shows --------------------------------------------------------------------------- */
@@ -300,12 +284,11 @@ struct weft_scanner_status *weft_supervisor_status(struct weft_server *server,
     struct weft_supervisor *supervisor = server->supervisor;
     struct weft_scanner_status *status =
         weft_new_array(arena, struct weft_scanner_status, WEFT_SCANNER_COUNT);
-    pthread_mutex_lock(&supervisor->lock);
-    const struct weft_now now = now_of(supervisor);
+    const struct weft_now now = lock_now(supervisor);
     for (size_t i = 0; i < WEFT_SCANNER_COUNT; i++)
         status[i] = weft_schedule_status(&supervisor->schedule, (enum weft_scanner)i, &now, arena);
     pthread_mutex_unlock(&supervisor->lock);
     for (size_t i = 0; i < WEFT_SCANNER_COUNT; i++)
-        weft_presence_sign(server->presence, &status[i]);
+        weft_upkeep_sign(server->upkeep, &status[i]);
     return status;
 }

@@ -21,11 +21,12 @@ void weft_supervisor_quiesce(struct weft_supervisor *supervisor);
 bool weft_supervisor_stop(struct weft_supervisor *supervisor, weft_usec until_us);
 void weft_supervisor_free(struct weft_supervisor *supervisor); /* NULL is fine */
 
-/* Runs a pass; tests bring their own, before the start. */
-typedef enum weft_rc weft_run_pass_fn(void *context, enum weft_scanner scanner,
+/* Runs a pass instead of weft_engine_pass(); a test sets its own, before the start. */
+typedef enum weft_rc weft_run_pass_fn(struct weft_engine *engine, enum weft_scanner scanner,
                                       const struct weft_pass_config *config,
                                       struct weft_pass_report *ret_report, struct weft_err *err);
-void weft_supervisor_use(struct weft_supervisor *supervisor, weft_run_pass_fn *pass, void *context);
+void weft_supervisor_use(struct weft_supervisor *supervisor, weft_run_pass_fn *pass,
+                         struct weft_engine *engine);
 
 /* The slow poll found these due times. */
 void weft_supervisor_set_due(struct weft_supervisor *supervisor,

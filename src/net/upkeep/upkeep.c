@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Upkeep: the slow poll, and what is written now and then.
+ * Upkeep: the slow poll, what is written now and then, and the row of this replica.
  *
  * Once a second one statement reads everything that other replicas may have changed: queues with
  * work, the next due time of each scanner, an inbox that is not empty, changed tokens, workers
@@ -11,15 +11,37 @@
  *
  * The poll also shows whether this replica is up. It was not when the store carried out nothing at
  * all for longer than a period of the poll: the store was away, or this process stood still. Then
- * the grace begins (presence.c). A poll that is only slow, while requests are answered, begins
+ * the grace begins. A poll that is only slow, while requests are answered, begins
  * none: under a load that never ends no lease would ever run out.
+ *
+ * The row of this replica is written with every heartbeat. The rows of the others say when the
+ * grace ends, and which scanners no replica runs.
+ *
+ * The grace. While no replica serves, no worker can renew, and leases run out that no worker gave
+ * up. So for a while after the service comes up no lease is taken away. The service is up since the
+ * earliest moment since which a living replica has served without a gap, and the grace ends
+ * GRACE_US after that. A replica that starts alone begins it; one that joins others takes over
+ * theirs, which is usually long past.
+ *
+ * Only a row that was written after this replica came up counts: its writer has served since its
+ * up_since, so the service was up while this replica was away. An older row proves nothing: its
+ * writer may be dead, or the store, which all share, may have been away from all of them. In that
+ * case each of them notices the gap by its own poll before it writes its row again, and the row
+ * then names the end of the gap (upkeep.c polls first and writes after that). So after an outage of
+ * the store no row reaches back before it, and all replicas wait.
+ *
+ * Nothing is lost by waiting for the others' next heartbeat, WEFT_HEARTBEAT_US at most: if they are
+ * there, their scanners do the work meanwhile.
  */
 
 #include "net/upkeep/upkeep.h"
 
 #include "base/alloc.h"
 #include "base/arena.h"
+#include "base/buf.h"
 #include "base/clock.h"
+#include "base/id.h"
+#include "base/json.h"
 #include "base/log.h"
 #include "base/thread.h"
 #include "engine/admin/tally.h"
@@ -31,35 +53,39 @@
 #include "net/auth.h"
 #include "net/group/group.h"
 #include "net/http/loop.h"
-#include "net/metrics.h"
 #include "net/server.h"
-#include "net/upkeep/presence.h"
 #include "net/upkeep/roster.h"
 #include "net/upkeep/supervisor.h"
-#include "net/wait/wait_claims.h"
-#include "net/wait/wait_ends.h"
 #include "net/wait/waits.h"
+#include "wire/wire.h"
 
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define SOON_US  WEFT_MS /* after a due time, so that it has passed for sure */
 #define GAP_US   (WEFT_POLL_US + WEFT_SECOND)
 #define RETRY_US (100 * WEFT_MS) /* after a poll that failed: a short gap is no gap */
 #define CHORE_US (5 * WEFT_SECOND)
-enum { CHORES_A_MINUTE = 12 };
+#define GRACE_US (10 * WEFT_SECOND)
+enum { CHORES_A_MINUTE = 12, ROW_MAX = 1 << 20, HOST_MAX = 64, UNCOVERED_MAX = 1024 };
 #define LARGE_US  (5 * WEFT_SECOND)  /* a connection stays large so long for the next large one */
 #define UNUSED_US (60 * WEFT_SECOND) /* and open so long for the next burst */
 
 struct weft_upkeep {
     struct weft_server *server;
     pthread_t thread;
+    struct weft_id id; /* of this replica */
+    char host[HOST_MAX + 1];
+    weft_usec started_us; /* the store's time */
 
-    pthread_mutex_t lock; /* over the two below */
+    pthread_mutex_t lock; /* over the three below */
     pthread_cond_t news;
     weft_usec due_us; /* boot time; the next poll is not later than this */
     bool stopping;
+    char uncovered[UNCOVERED_MAX]; /* scanners that no living replica runs; "": none */
 
     /* The thread's, in boot time. */
     bool failing;        /* the store does not answer */
@@ -68,6 +94,10 @@ struct weft_upkeep {
     unsigned chores;     /* how often they were done */
     int64_t tokens;
     bool started;
+    weft_usec beat_us;     /* the last heartbeat, 0: it is due */
+    weft_usec up_since_us; /* the store's time, as the next */
+    weft_usec grace_us;    /* when the grace ends */
+    bool waiting;          /* for that */
 };
 
 static weft_usec store_now(const struct weft_upkeep *upkeep)
@@ -89,6 +119,145 @@ void weft_upkeep_expect(struct weft_upkeep *upkeep, weft_usec due_us)
     pthread_mutex_unlock(&upkeep->lock);
 }
 
+/* ---- The grace ------------------------------------------------------------------------------- */
+
+weft_usec weft_upkeep_grace(const struct weft_replica_rows *rows, const struct weft_id *self,
+                            weft_usec up_since_us)
+{
+    weft_usec since_us = up_since_us;
+    for (size_t i = 0; i < rows->count; i++) {
+        const struct weft_replica_row *row = &rows->item[i];
+        if (weft_id_cmp(&row->id, self) != 0 && row->seen_us > up_since_us &&
+            row->up_since_us < since_us)
+            since_us = row->up_since_us;
+    }
+    return since_us + GRACE_US;
+}
+
+/* It serves from here on, after a gap: the grace begins. */
+static void come_up(struct weft_upkeep *upkeep)
+{
+    upkeep->up_since_us = store_now(upkeep);
+    upkeep->grace_us = upkeep->up_since_us + GRACE_US;
+    upkeep->waiting = true;
+    upkeep->beat_us = 0; /* write the row soon */
+    weft_supervisor_hold(upkeep->server->supervisor, upkeep->grace_us);
+}
+
+static void judge(struct weft_upkeep *upkeep, const struct weft_replica_rows *rows)
+{
+    weft_usec grace_us = weft_upkeep_grace(rows, &upkeep->id, upkeep->up_since_us);
+    if (grace_us < upkeep->grace_us) {
+        upkeep->grace_us = grace_us;
+        weft_info("another replica kept the service up");
+        weft_supervisor_hold(upkeep->server->supervisor, grace_us);
+    }
+    upkeep->waiting = store_now(upkeep) < upkeep->grace_us;
+}
+
+/* ---- The row --------------------------------------------------------------------------------- */
+
+static void write_settings(const struct weft_server *server,
+                           const struct weft_scanner_status *status, struct weft_buf *buf)
+{
+    const struct weft_server_config *config = &server->config;
+    struct weft_json_writer out;
+    weft_json_writer_init(&out, buf);
+    weft_json_begin_object(&out);
+    weft_json_add_text(&out, "listen", server->listener.address);
+    weft_json_add_i64(&out, "threads", config->threads);
+    weft_json_add_i64(&out, "connections", config->connections);
+    weft_json_add_i64(&out, "queue_max", config->queue_max);
+    weft_json_add_bool(&out, "tokens", weft_server_wants_tokens(server));
+    weft_json_add_bool(&out, "tls", config->tls_cert != NULL);
+    weft_json_add_array(&out, "scanners");
+    for (size_t i = 0; i < WEFT_SCANNER_COUNT; i++)
+        if (status[i].enabled)
+            weft_json_put_text(&out, status[i].name);
+    weft_json_end_array(&out);
+    weft_json_end_object(&out);
+    weft_buf_add_char(buf, '\0');
+}
+
+static void write_scanners(const struct weft_scanner_status *status, struct weft_buf *buf)
+{
+    struct weft_json_writer out;
+    weft_json_writer_init(&out, buf);
+    weft_json_begin_array(&out);
+    for (size_t i = 0; i < WEFT_SCANNER_COUNT; i++)
+        weft_wire_write(&weft_wire_scanner, &status[i], &out);
+    weft_json_end_array(&out);
+    weft_buf_add_char(buf, '\0');
+}
+
+static enum weft_rc put_row(struct weft_upkeep *upkeep, struct weft_arena *arena,
+                            struct weft_err *err)
+{
+    struct weft_server *server = upkeep->server;
+    const struct weft_scanner_status *status = weft_supervisor_status(server, arena);
+    struct weft_buf texts; /* both, each with its NUL */
+    weft_buf_init(&texts, 2 * ROW_MAX);
+    write_settings(server, status, &texts);
+    size_t scanners = texts.size;
+    write_scanners(status, &texts);
+    const struct weft_replica_row row = {
+        .id = upkeep->id,
+        .host = upkeep->host,
+        .pid = getpid(),
+        .version = weft_version(),
+        .url = weft_loop_url(server->loop),
+        .started_us = upkeep->started_us,
+        .up_since_us = upkeep->up_since_us,
+        .settings = texts.data,
+        .scanners = texts.data + scanners,
+    };
+    enum weft_rc rc = weft_engine_replica_put(server->engine, &row, err);
+    weft_buf_done(&texts);
+    return rc;
+}
+
+/* Keeps which scanners no living replica runs, and logs changes. */
+static void note_uncovered(struct weft_upkeep *upkeep, const struct weft_replica_rows *rows,
+                           struct weft_arena *arena)
+{
+    const struct weft_scanners scanners = weft_replica_scanners(rows, store_now(upkeep), arena);
+    const char *names = weft_scanners_uncovered(&scanners, arena);
+    names = names ? names : "";
+    pthread_mutex_lock(&upkeep->lock);
+    bool changed = strcmp(upkeep->uncovered, names) != 0;
+    (void)snprintf(upkeep->uncovered, sizeof(upkeep->uncovered), "%s", names);
+    pthread_mutex_unlock(&upkeep->lock);
+    if (changed && *names)
+        weft_warn("no living replica runs these scanners for all work", F_STR("scanners", names));
+    else if (changed)
+        weft_info("every scanner is run by a living replica");
+}
+
+/* Writes the row when it is due, and reads the rows of the others. After a poll that succeeded. */
+static void heartbeat(struct weft_upkeep *upkeep, struct weft_arena *arena)
+{
+    struct weft_err err = {0};
+    struct weft_replica_rows rows;
+    bool beat = !upkeep->beat_us || weft_boot_us() - upkeep->beat_us >= WEFT_HEARTBEAT_US;
+    if (!beat && !upkeep->waiting)
+        return;
+    enum weft_rc rc = beat ? put_row(upkeep, arena, &err) : WEFT_OK;
+    if (!rc)
+        rc = weft_engine_replicas(upkeep->server->engine, arena, &rows, &err);
+    if (rc) {
+        weft_debug("the row of this replica was not written", F_STR("error", err.text));
+        return;
+    }
+    if (upkeep->waiting)
+        judge(upkeep, &rows);
+    if (beat) {
+        upkeep->beat_us = weft_boot_us();
+        note_uncovered(upkeep, &rows, arena);
+    }
+}
+
+/* ---- The poll -------------------------------------------------------------------------------- */
+
 static void note_failure(struct weft_upkeep *upkeep, const struct weft_err *err)
 {
     if (!upkeep->failing)
@@ -109,7 +278,7 @@ static void note_answer(struct weft_upkeep *upkeep)
         weft_warn("nothing was heard of the store for a while", F_I64("for_ms", gap_us / WEFT_MS));
     upkeep->failing = false;
     if (gap_us > GAP_US)
-        weft_presence_up(upkeep->server->presence);
+        come_up(upkeep);
 }
 
 static void do_chores(struct weft_upkeep *upkeep)
@@ -177,7 +346,7 @@ static void turn(struct weft_upkeep *upkeep, struct weft_arena *arena)
     weft_supervisor_set_due(server->supervisor, poll.due_us);
     weft_counts_keep(server);
     do_chores(upkeep);
-    weft_presence_turn(server->presence, arena);
+    heartbeat(upkeep, arena);
 }
 
 static void *run_thread(void *context)
@@ -205,8 +374,13 @@ struct weft_upkeep *weft_upkeep_new(struct weft_server *server)
     struct weft_upkeep *upkeep = weft_alloc(1, sizeof(*upkeep));
     upkeep->server = server;
     upkeep->tokens = -1;
+    upkeep->started_us = store_now(upkeep);
+    weft_id_new(&upkeep->id, upkeep->started_us, -1);
+    if (gethostname(upkeep->host, HOST_MAX) != 0)
+        upkeep->host[0] = '\0';
     pthread_mutex_init(&upkeep->lock, NULL);
     pthread_cond_init(&upkeep->news, NULL);
+    come_up(upkeep);
     return upkeep;
 }
 
@@ -231,7 +405,8 @@ void weft_upkeep_stop(struct weft_upkeep *upkeep)
     struct weft_err err = {0};
     if (!upkeep->failing && weft_auth_write_uses(server->auth, server->engine, true, &err))
         weft_debug("the last uses of tokens were not written", F_STR("error", err.text));
-    weft_presence_leave(server->presence);
+    if (weft_engine_replica_remove(server->engine, &upkeep->id, &err))
+        weft_debug("the row of this replica was not removed", F_STR("error", err.text));
 }
 
 void weft_upkeep_free(struct weft_upkeep *upkeep)
@@ -241,4 +416,21 @@ void weft_upkeep_free(struct weft_upkeep *upkeep)
     pthread_cond_destroy(&upkeep->news);
     pthread_mutex_destroy(&upkeep->lock);
     free(upkeep);
+}
+
+/* ---- What it shows --------------------------------------------------------------------------- */
+
+void weft_upkeep_sign(const struct weft_upkeep *upkeep, struct weft_scanner_status *status)
+{
+    status->replica = upkeep->id;
+    status->host = upkeep->host;
+}
+
+const char *weft_upkeep_uncovered(struct weft_server *server, struct weft_arena *arena)
+{
+    struct weft_upkeep *upkeep = server->upkeep;
+    pthread_mutex_lock(&upkeep->lock);
+    const char *names = upkeep->uncovered[0] ? weft_arena_strdup(arena, upkeep->uncovered) : NULL;
+    pthread_mutex_unlock(&upkeep->lock);
+    return names;
 }

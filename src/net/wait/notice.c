@@ -6,26 +6,20 @@
  * then no sooner than 2 ms after the one before, and up to 20 ms while each is about many commits.
  * So a notice costs the writers nothing, and a busy replica sends few. They may be lost: the slow
  * poll finds everything.
- *
- * notice_text.h has the words.
  */
 
 #include "net/wait/notice.h"
 
 #include "base/alloc.h"
-#include "base/arena.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/thread.h"
 #include "engine/engine.h"
-#include "engine/tx/commit_effects.h"
 #include "net/metrics.h"
 #include "net/server.h"
 #include "net/upkeep/supervisor.h"
 #include "net/upkeep/upkeep.h"
-#include "net/wait/notice_text.h"
-#include "net/wait/wait_claims.h"
-#include "net/wait/wait_ends.h"
+#include "net/wait/waits.h"
 #include "store/notify.h"
 
 #include <assert.h>
@@ -34,6 +28,7 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -56,13 +51,9 @@ struct weft_notices {
     pthread_t thread;
     int poke; /* an eventfd */
 
-    pthread_mutex_t lock; /* over the seven below */
-    struct weft_woken pending[WEFT_NOTICE_QUEUES_MAX];
-    size_t count;
-    int32_t worker[WEFT_NOTICE_WORKERS_MAX];
-    size_t workers;
-    size_t adds; /* how often something was added to it */
-    bool overflow;
+    pthread_mutex_t lock;       /* over the three below */
+    struct weft_notice pending; /* the next one to be sent */
+    size_t adds;                /* how often something was added to it; 0: nothing is pending */
     bool stopping;
 
     /* The thread's. */
@@ -78,54 +69,57 @@ static void poke(struct weft_notices *notices)
     (void)written; /* full means poked already */
 }
 
-/* Under the lock. */
-static bool nothing_pending(const struct weft_notices *notices)
+/* Locks the pending notice; NULL: there is nothing to add, or the store cannot notify. */
+static struct weft_notice *begin_add(struct weft_notices *notices, size_t count)
 {
-    return notices->count == 0 && notices->workers == 0 && !notices->overflow;
+    if (!notices || count == 0)
+        return NULL;
+    pthread_mutex_lock(&notices->lock);
+    return &notices->pending;
+}
+
+static void end_add(struct weft_notices *notices)
+{
+    bool first = notices->adds++ == 0;
+    pthread_mutex_unlock(&notices->lock);
+    if (first)
+        poke(notices);
 }
 
 void weft_notices_add(struct weft_notices *notices, const struct weft_woken *woken, size_t count)
 {
-    if (!notices || count == 0)
+    struct weft_notice *pending = begin_add(notices, count);
+    if (!pending)
         return;
-    pthread_mutex_lock(&notices->lock);
-    bool first = nothing_pending(notices);
-    notices->adds++;
     for (size_t i = 0; i < count; i++) {
         size_t at = 0;
-        while (at < notices->count && notices->pending[at].queue != woken[i].queue)
+        while (at < pending->queues && pending->queue[at].queue != woken[i].queue)
             at++;
         if (at == WEFT_NOTICE_QUEUES_MAX)
-            notices->overflow = true;
-        else if (at == notices->count)
-            notices->pending[notices->count++] = woken[i];
-        else if (notices->pending[at].count < UINT32_MAX - woken[i].count)
-            notices->pending[at].count += woken[i].count;
+            pending->everything = true;
+        else if (at == pending->queues)
+            pending->queue[pending->queues++] = woken[i];
+        else if (pending->queue[at].count < UINT32_MAX - woken[i].count)
+            pending->queue[at].count += woken[i].count;
     }
-    pthread_mutex_unlock(&notices->lock);
-    if (first)
-        poke(notices);
+    end_add(notices);
 }
 
 void weft_notices_add_workers(struct weft_notices *notices, const int32_t *worker, size_t count)
 {
-    if (!notices || count == 0)
+    struct weft_notice *pending = begin_add(notices, count);
+    if (!pending)
         return;
-    pthread_mutex_lock(&notices->lock);
-    bool first = nothing_pending(notices);
-    notices->adds++;
     for (size_t i = 0; i < count; i++) {
         size_t at = 0;
-        while (at < notices->workers && notices->worker[at] != worker[i])
+        while (at < pending->workers && pending->worker[at] != worker[i])
             at++;
         if (at == WEFT_NOTICE_WORKERS_MAX)
-            notices->overflow = true;
-        else if (at == notices->workers)
-            notices->worker[notices->workers++] = worker[i];
+            pending->everything = true;
+        else if (at == pending->workers)
+            pending->worker[pending->workers++] = worker[i];
     }
-    pthread_mutex_unlock(&notices->lock);
-    if (first)
-        poke(notices);
+    end_add(notices);
 }
 
 /* ---- Sending --------------------------------------------------------------------------------- */
@@ -134,18 +128,19 @@ void weft_notices_add_workers(struct weft_notices *notices, const int32_t *worke
 static size_t take_text(struct weft_notices *notices, char ret_text[WEFT_NOTICE_TEXT_MAX])
 {
     pthread_mutex_lock(&notices->lock);
+    struct weft_notice *pending = &notices->pending;
     size_t adds = notices->adds, size = 0;
     ret_text[0] = '\0';
-    for (size_t i = 0; i < notices->count && !notices->overflow; i++)
+    for (size_t i = 0; i < pending->queues && !pending->everything; i++)
         size += (size_t)snprintf(ret_text + size, WEFT_NOTICE_TEXT_MAX - size, "%d:%u ",
-                                 notices->pending[i].queue, notices->pending[i].count);
-    for (size_t i = 0; i < notices->workers && !notices->overflow; i++)
+                                 pending->queue[i].queue, pending->queue[i].count);
+    for (size_t i = 0; i < pending->workers && !pending->everything; i++)
         size += (size_t)snprintf(ret_text + size, WEFT_NOTICE_TEXT_MAX - size, "w%d ",
-                                 notices->worker[i]);
-    if (notices->overflow)
+                                 pending->worker[i]);
+    if (pending->everything)
         (void)snprintf(ret_text, WEFT_NOTICE_TEXT_MAX, "*");
-    notices->count = notices->workers = notices->adds = 0;
-    notices->overflow = false;
+    pending->queues = pending->workers = notices->adds = 0;
+    pending->everything = false;
     pthread_mutex_unlock(&notices->lock);
     return adds;
 }
@@ -153,7 +148,7 @@ static size_t take_text(struct weft_notices *notices, char ret_text[WEFT_NOTICE_
 static bool is_pending(struct weft_notices *notices)
 {
     pthread_mutex_lock(&notices->lock);
-    bool pending = !nothing_pending(notices);
+    bool pending = notices->adds > 0;
     pthread_mutex_unlock(&notices->lock);
     return pending;
 }
@@ -193,7 +188,59 @@ static bool send_pending(struct weft_notices *notices)
 
 /* ---- Receiving ------------------------------------------------------------------------------- */
 
-/* Wakes waiting claims and watches for what a notice tells of. */
+/* True when digits up to `end` are a number from 1 to `most`. */
+static bool read_number(const char *text, const char *end, uint32_t most, uint32_t *ret_number)
+{
+    uint64_t number = 0;
+    if (text == end)
+        return false;
+    for (; text < end; text++) {
+        if (*text < '0' || *text > '9')
+            return false;
+        number = number * 10 + (uint64_t)(*text - '0');
+        if (number > most)
+            return false;
+    }
+    *ret_number = (uint32_t)number;
+    return number > 0;
+}
+
+static void read_queue(const char *word, const char *end, struct weft_notice *notice)
+{
+    const char *colon = memchr(word, ':', (size_t)(end - word));
+    uint32_t queue, count;
+    if (colon && read_number(word, colon, INT32_MAX, &queue) &&
+        read_number(colon + 1, end, UINT32_MAX, &count) && notice->queues < WEFT_NOTICE_QUEUES_MAX)
+        notice->queue[notice->queues++] = (struct weft_woken){(int32_t)queue, count};
+}
+
+static void read_worker(const char *word, const char *end, struct weft_notice *notice)
+{
+    uint32_t worker;
+    if (read_number(word, end, INT32_MAX, &worker) && notice->workers < WEFT_NOTICE_WORKERS_MAX)
+        notice->worker[notice->workers++] = (int32_t)worker;
+}
+
+void weft_notice_read(const char *text, struct weft_notice *ret_notice)
+{
+    ret_notice->everything = ret_notice->inbox = false;
+    ret_notice->queues = ret_notice->workers = 0;
+    while (*text) {
+        const char *end = strchrnul(text, ' ');
+        size_t size = (size_t)(end - text);
+        if (size == 1 && *text == '*')
+            ret_notice->everything = true;
+        else if (size == strlen("inbox") && memcmp(text, "inbox", size) == 0)
+            ret_notice->inbox = true;
+        else if (*text == 'w')
+            read_worker(text + 1, end, ret_notice);
+        else
+            read_queue(text, end, ret_notice);
+        text = *end ? end + 1 : end;
+    }
+}
+
+/* Wakes the waiting claims and watches that a notice is about. */
 static void receive(struct weft_notices *notices, const char *text)
 {
     struct weft_server *server = notices->server;

@@ -2,7 +2,7 @@
 
 /* The text of notices between replicas, also of replicas that say more than this one knows. */
 
-#include "net/wait/notice_text.h"
+#include "net/wait/notice.h"
 #include "tap.h"
 
 #include <string.h>
