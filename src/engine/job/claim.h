@@ -2,9 +2,7 @@
 #ifndef WEFT_ENGINE_JOB_CLAIM_H
 #define WEFT_ENGINE_JOB_CLAIM_H
 
-/* A call to claim under way; shared by claim.c, which takes, claim_choose.c, which finds
- * queues, claim_plan.c, which shares out, and claim_upstreams.c, which adds what members of flows
- * come after. */
+/* Claiming: leases on ready executions for a worker. */
 
 #include "base/base.h"
 #include "weft/weft.h"
@@ -26,7 +24,7 @@ struct weft_claim_result {
     bool contended; /* see weft_claims; also when the bytes of one call were used up */
 };
 
-/* What weft_engine_claim() would refuse, before anything is asked of the store. */
+/* Refuses an invalid claim; asks nothing of the store. weft_engine_claim() does this itself. */
 WEFT_MUST_CHECK enum weft_rc weft_engine_claim_check(const struct weft_claim *claim,
                                                      struct weft_err *err);
 
@@ -36,6 +34,8 @@ WEFT_MUST_CHECK enum weft_rc weft_engine_claim(struct weft_engine *engine, const
                                                struct weft_arena *arena,
                                                struct weft_claim_result *ret_result,
                                                struct weft_err *err);
+
+/* A claim that may share a transaction (joint.h). The caller has checked it. */
 void weft_claim_begin(struct weft_engine *engine, struct weft_claim_call *call,
                       struct weft_arena *arena, struct weft_part *ret_part);
 void weft_claim_end(struct weft_engine *engine, struct weft_claim_call *call,

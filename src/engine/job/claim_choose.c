@@ -39,12 +39,19 @@ static bool named(const char *const *name, size_t count, const char *wanted)
     return false;
 }
 
+const char *const *weft_claim_lanes(const struct weft_claim *claim, size_t *ret_count)
+{
+    static const char *const default_lane[] = {"default"};
+    *ret_count = claim->lane_count ? claim->lane_count : 1;
+    return claim->lane_count ? claim->lanes : default_lane;
+}
+
 /* Lane and kind alone. */
 static bool wants(const struct weft_claim *claim, const struct weft_queue *queue)
 {
-    static const char *const default_lane[] = {"default"};
-    const char *const *lanes = claim->lane_count ? claim->lanes : default_lane;
-    return named(lanes, claim->lane_count ? claim->lane_count : 1, queue->lane_name) &&
+    size_t lanes;
+    const char *const *lane = weft_claim_lanes(claim, &lanes);
+    return named(lane, lanes, queue->lane_name) &&
            (claim->kind_count == 0 || named(claim->kinds, claim->kind_count, queue->kind));
 }
 
@@ -136,9 +143,7 @@ static struct weft_turn *turn_of(struct weft_ready *ready, const struct weft_cla
     struct weft_turn *turn = weft_int_map_find(&ready->turn, id);
     if (!turn) {
         drop_unused_turns(ready);
-        turn = calloc(1, sizeof(*turn));
-        if (!turn)
-            weft_oom(sizeof(*turn));
+        turn = weft_alloc(1, sizeof(*turn));
         turn->id = id;
         weft_int_map_put(&ready->turn, turn);
     }
@@ -194,7 +199,6 @@ struct choice {
     uint64_t number;
     struct weft_ring *ring[RINGS_MAX];
     size_t rings;
-    bool paused; /* a lane that has queues is paused */
     size_t looks;
     struct picked picked[WEFT_CLAIM_QUEUES_MAX];
     size_t picks;
@@ -208,25 +212,28 @@ static void add_ring(struct choice *choice, struct weft_ring *ring)
     choice->ring[choice->rings++] = ring;
 }
 
+static bool is_paused(const struct weft_ready *ready, const struct weft_ring *ring)
+{
+    const struct weft_lane_setting *setting = weft_claim_setting(ready, ring->lane_id);
+    return setting && setting->paused;
+}
+
 /* Finds the rings of the lanes of a request, or of its kinds where a lane has many queues. */
 static void find_rings(struct choice *choice)
 {
-    static const char *const default_lane[] = {"default"};
     /* cppcheck-suppress ctuuninitvar; the members that are read here are set */
     const struct weft_claim_request *request = choice->request;
     const struct weft_claim *claim = request->claim;
     const struct weft_rings *rings = &choice->ready->rings;
-    const char *const *lane = claim->lane_count ? claim->lanes : default_lane;
-    size_t lanes = claim->lane_count ? claim->lane_count : 1;
+    size_t lanes;
+    const char *const *lane = weft_claim_lanes(claim, &lanes);
     choice->number = ++choice->ready->choices;
     for (size_t i = 0; i < lanes; i++) {
         struct weft_ring *ring = weft_rings_of(rings, request->ns, lane[i], NULL);
         if (!ring || ring->queues == 0)
             continue;
-        const struct weft_lane_setting *setting = weft_claim_setting(choice->ready, ring->lane_id);
-        /* A paused lane must not take the turns of those that have work to give. */
-        choice->paused |= setting && setting->paused;
-        if (setting && setting->paused)
+        /* A paused lane must not take the turns of lanes that have work to give. */
+        if (is_paused(choice->ready, ring))
             continue;
         /* Every lane that is still to come has a place. */
         bool by_kind = claim->kind_count > 0 && ring->queues > SMALL_RING &&
@@ -352,18 +359,16 @@ static void move_past(struct choice *choice)
     }
 }
 
-void weft_claim_choose(struct weft_engine *engine, struct weft_claiming *all,
+/* Fills in the candidates of a request. Under ready.lock. */
+static void choose_for(struct weft_ready *ready, struct weft_claiming *all,
                        struct weft_claim_request *request)
 {
-    struct weft_ready *ready = &engine->ready;
     struct choice choice;
     choice.all = all;
     choice.request = request;
     choice.ready = ready;
     choice.rings = choice.looks = choice.picks = 0;
-    choice.paused = false;
     request->candidates = request->tenants = 0;
-    pthread_mutex_lock(&ready->lock);
     find_rings(&choice);
     bool first = true;
     while (run_lap(&choice, first) && request->candidates < WEFT_CLAIM_QUEUES_MAX)
@@ -372,49 +377,42 @@ void weft_claim_choose(struct weft_engine *engine, struct weft_claiming *all,
     if (request->candidates > 0)
         move_on(&choice);
     request->unseen = request->candidates == 0 && choice.looks >= LOOKS_MAX;
-    if (request->unseen) {
-        move_past(&choice);
-        /* A call goes around once: where nothing fits, it ends behind the last queue. */
-        size_t most = 0;
-        for (size_t r = 0; r < choice.rings; r++)
-            most += choice.ring[r]->tenant.count + choice.ring[r]->queues;
-        request->looked += choice.looks;
-        request->unseen = request->looked < most;
-    }
-    pthread_mutex_unlock(&ready->lock);
+    if (!request->unseen)
+        return;
+    move_past(&choice);
+    /* A call goes around once: where nothing fits, it ends behind the last queue. */
+    size_t most = 0;
+    for (size_t r = 0; r < choice.rings; r++)
+        most += choice.ring[r]->tenant.count + choice.ring[r]->queues;
+    request->looked += choice.looks;
+    request->unseen = request->looked < most;
 }
 
-/* True when a queue of the rings fits, or when there are too many to tell. */
-static bool any_fits(struct choice *choice)
-{
-    for (size_t r = 0; r < choice->rings; r++) {
-        const struct weft_ring_tenant *tenant = choice->ring[r]->first;
-        for (size_t left = choice->ring[r]->tenant.count; left > 0; left--) {
-            for (uint32_t i = 0; i < tenant->count; i++)
-                if (fits(choice->request, tenant->queue[i]) || ++choice->looks >= LOOKS_MAX)
-                    return true;
-            tenant = tenant->after;
-        }
-    }
-    return false;
-}
-
-struct weft_listed_for weft_claim_look(struct weft_engine *engine, struct weft_claiming *all)
+void weft_claim_choose(struct weft_engine *engine, struct weft_claiming *all)
 {
     struct weft_ready *ready = &engine->ready;
-    struct weft_listed_for found = {0};
+    all->limits = 0;
     pthread_mutex_lock(&ready->lock);
-    for (size_t r = 0; r < all->count && !(found.any && found.paused); r++) {
-        struct choice choice;
-        choice.request = &all->request[r];
-        choice.ready = ready;
-        choice.rings = choice.looks = 0;
-        choice.paused = false;
-        find_rings(&choice);
-        found.paused |= choice.paused;
-        found.any |= choice.paused || any_fits(&choice);
-    }
-    found.tick = ready->tick;
+    all->tick = ready->tick;
+    for (size_t r = 0; r < all->count; r++)
+        choose_for(ready, all, &all->request[r]);
     pthread_mutex_unlock(&ready->lock);
-    return found;
+}
+
+bool weft_claim_meets_pause(struct weft_engine *engine, const struct weft_claiming *all)
+{
+    struct weft_ready *ready = &engine->ready;
+    bool paused = false;
+    pthread_mutex_lock(&ready->lock);
+    for (size_t r = 0; r < all->count && ready->lane_count > 0 && !paused; r++) {
+        size_t lanes;
+        const char *const *lane = weft_claim_lanes(all->request[r].claim, &lanes);
+        for (size_t i = 0; i < lanes && !paused; i++) {
+            const struct weft_ring *ring =
+                weft_rings_of(&ready->rings, all->request[r].ns, lane[i], NULL);
+            paused = ring && ring->queues > 0 && is_paused(ready, ring);
+        }
+    }
+    pthread_mutex_unlock(&ready->lock);
+    return paused;
 }
