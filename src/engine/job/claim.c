@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Claiming: from what a worker can do to the rows it gets.
+ * Claiming: from the lanes, kinds and capabilities of a worker to the rows it gets.
  *
- * 1. The worker's lanes, kinds and capabilities select queues out of the list of those that had
- *    ready work (ready.c), at most 64, tenant by tenant (claim_choose.c).
+ * 1. They select queues out of the list of queues with ready work (ready.c), at most 64, tenant by
+ *    tenant (claim_choose.c).
  * 2. Lanes with a limit are locked (SKIP LOCKED) and their leases counted in a later statement.
  * 3. Tenants take weighted turns (core/share.h); within a tenant that has several of the queues, a
- *    look at their heads says how many to take from each.
- * 4. One statement locks and moves the rows. Queues that gave less than was hoped are dropped and
- *    what is left is shared out again, a bounded number of times.
+ *    look at their heads decides how many to take from each (claim_round.c).
+ * 4. One statement locks and moves the rows. Queues that gave less than planned are dropped and the
+ *    rest is shared out again, a bounded number of times.
  *
  * The list is only a hint and the settings may be stale: the statement checks pause and limit
  * again, and a claim that came up short looks at a fresh list once more before it gives up.
@@ -20,12 +20,8 @@
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/err.h"
-#include "core/share.h"
 #include "core/spec.h"
-#include "engine/engine_state.h"
-#include "engine/job/claim_choose.h"
 #include "engine/job/claim_state.h"
-#include "engine/job/claim_upstreams.h"
 #include "engine/job/joint.h"
 #include "engine/job/leases.h"
 
@@ -139,9 +135,8 @@ static enum weft_rc run_rounds(struct weft_tx *tx, struct weft_claiming *all, in
 }
 
 /*
- * True when one round is all that is needed, but for payloads so large that the claims of a call
- * stand in each other's way: no lock is held for the rounds to come, and nobody has a second queue
- * to turn to.
+ * True when one round is enough, unless payloads are so large that the claims of a call take each
+ * other's room: no lock is held for the rounds to come, and no claim has a second queue.
  */
 static bool is_simple(const struct weft_claiming *all)
 {
@@ -181,7 +176,8 @@ static enum weft_rc claim_body(struct weft_tx *tx, void *context, struct weft_er
     return rc ? rc : run_rounds(tx, all, ROUNDS_MAX, err);
 }
 
-/* A call that goes on in a second transaction: each try of it begins with what the first got. */
+/* A call that goes on in a second transaction: each try of it begins with the result of the first.
+ */
 struct second {
     struct weft_claiming *all;
     struct weft_claiming was;
@@ -202,9 +198,9 @@ static enum weft_rc second_body(struct weft_tx *tx, void *context, struct weft_e
 }
 
 /*
- * The rounds behind the first, which was committed on its own. A round sees what is committed when
- * it begins, so that makes no difference to what it finds; and what the first one got is given,
- * whatever becomes of these.
+ * The rounds behind the first, which was committed on its own. A round reads the rows committed
+ * before it begins, in the same transaction as in a second one. The rows of the first round are
+ * given to the claims also if the later rounds fail.
  */
 static enum weft_rc claim_on(struct weft_engine *engine, struct weft_claiming *all,
                              struct weft_err *err)
@@ -223,8 +219,8 @@ static enum weft_rc claim_on(struct weft_engine *engine, struct weft_claiming *a
 }
 
 /*
- * Takes queues that had nothing off the list, so that the next claim looks at others. Those in a
- * lane with settings stay: the lane may have refused. True when another choice may find others.
+ * Takes queues that gave nothing off the list, so that the next claim looks at others. A queue of a
+ * lane with settings stays: the lane may have refused. True when another choice may find others.
  */
 static bool forget_empty(struct weft_engine *engine, const struct weft_claiming *all)
 {

@@ -4,13 +4,14 @@
 
 /* Claiming: leases on ready executions for a worker. */
 
-#include "base/base.h"
 #include "weft/weft.h"
 
 struct weft_arena;
 struct weft_claim_call;
 struct weft_engine;
+struct weft_lane_setting;
 struct weft_part;
+struct weft_ready;
 
 struct weft_claim_result {
     struct weft_claimed *item; /* in the arena */
@@ -40,5 +41,22 @@ void weft_claim_begin(struct weft_engine *engine, struct weft_claim_call *call,
                       struct weft_arena *arena, struct weft_part *ret_part);
 void weft_claim_end(struct weft_engine *engine, struct weft_claim_call *call,
                     struct weft_part *part);
+
+/*
+ * Reads the upstreams that a call of weft_engine_together() has left. When that fails, the items
+ * without them must not be given to a worker, to which they would seem to have no upstreams.
+ */
+WEFT_MUST_CHECK enum weft_rc weft_engine_claim_rest(struct weft_engine *engine,
+                                                    struct weft_claim_result *result,
+                                                    struct weft_arena *arena, struct weft_err *err);
+
+/* True when the claim (its namespace given) may be served from the queue. No query is made. */
+bool weft_engine_fits(struct weft_engine *engine, const struct weft_claim *claim, int32_t queue);
+
+/* The namespace of a queue; NULL when this process has not met it. No query is made. */
+const char *weft_engine_namespace_of(struct weft_engine *engine, int32_t queue);
+
+/* The settings of a lane, NULL when it has none. Under ready.lock. */
+const struct weft_lane_setting *weft_claim_setting(const struct weft_ready *ready, int32_t lane);
 
 #endif

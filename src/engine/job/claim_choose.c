@@ -6,17 +6,14 @@
  * The first lap takes one queue of each tenant, so that a tenant with many queues does not push out
  * one that has few; further laps take more of the same tenants as long as there is room. A choice
  * looks at a bounded number of queues. One that met only queues of other kinds or with capabilities
- * that the worker does not have moves what it met to the back, and the claim chooses again.
+ * that the worker does not have moves these queues to the back, and the claim chooses again.
  */
 
-#include "engine/job/claim_choose.h"
+#include "engine/job/claim_state.h"
 
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/json.h"
-#include "core/share.h"
-#include "engine/engine_state.h"
-#include "engine/job/claim_state.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -29,7 +26,7 @@ enum {
 #define TURN_UNUSED_US (60 * WEFT_SECOND)
 #define TURN_EPSILON   1e-9
 
-/* ---- What fits ------------------------------------------------------------------------------- */
+/* ---- Fitting --------------------------------------------------------------------------------- */
 
 static bool named(const char *const *name, size_t count, const char *wanted)
 {
@@ -154,7 +151,7 @@ static struct weft_turn *turn_of(struct weft_ready *ready, const struct weft_cla
 /* Gives each tenant of the request its pass. Under ready.lock. */
 static void read_turns(struct weft_ready *ready, struct weft_claim_request *request)
 {
-    /* A tenant that was idle starts where the others are: at the lowest pass of those with work. */
+    /* A tenant that was idle starts where the others are: at the lowest pass that is in use. */
     double low = 0, high = 0;
     for (size_t t = 0; t < request->tenants; t++) {
         request->share[t].pass = turn_of(ready, request, request->tenant[t].id)->pass;
@@ -275,8 +272,8 @@ static bool has_tenant(const struct weft_claim_request *request, int32_t tenant)
     return false;
 }
 
-/* Takes the next queue of a tenant that fits. True when there was one. */
-static bool take_next(struct choice *choice, struct weft_ring *ring,
+/* Takes the next queue of a tenant that fits. */
+static void take_next(struct choice *choice, struct weft_ring *ring,
                       struct weft_ring_tenant *tenant, bool first)
 {
     struct weft_claim_request *request = choice->request;
@@ -284,9 +281,9 @@ static bool take_next(struct choice *choice, struct weft_ring *ring,
         tenant->looked = 0;
     tenant->choice = choice->number;
     choice->looks++;
-    /* A tenant that another ring brought has had its first queue. */
+    /* A tenant that was found in another ring has had its first queue. */
     if (first && choice->rings > 1 && has_tenant(request, tenant->id))
-        return false;
+        return;
     while (tenant->looked < tenant->count && choice->looks < LOOKS_MAX) {
         const struct weft_listed *listed =
             tenant->queue[(tenant->next + tenant->looked++) % tenant->count];
@@ -297,9 +294,8 @@ static bool take_next(struct choice *choice, struct weft_ring *ring,
         if (first)
             choice->picked[choice->picks++] =
                 (struct picked){ring, tenant, request->candidate[request->candidates - 1].share};
-        return true;
+        return;
     }
-    return false;
 }
 
 /* One queue of each tenant, the rings by turns. True when any was taken. */
@@ -316,7 +312,7 @@ static bool run_lap(struct choice *choice, bool first)
             continue;
         if (choice->request->candidates == WEFT_CLAIM_QUEUES_MAX || choice->looks >= LOOKS_MAX)
             break;
-        (void)take_next(choice, choice->ring[r], at[r], first);
+        take_next(choice, choice->ring[r], at[r], first);
         at[r] = at[r]->after;
         open -= --left[r] == 0;
     }

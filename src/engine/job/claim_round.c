@@ -5,13 +5,11 @@
  * tenants and their queues, the statement that takes the rows, and the rows that it gave.
  */
 
+#include "engine/job/claim_state.h"
+
 #include "base/arena.h"
 #include "base/clock.h"
-#include "core/share.h"
 #include "core/spec.h"
-#include "engine/engine_state.h"
-#include "engine/job/claim_state.h"
-#include "engine/job/claim_upstreams.h"
 
 /* ---- Limits ---------------------------------------------------------------------------------- */
 
@@ -80,8 +78,8 @@ static void plan_take(struct weft_claiming *all, struct weft_candidate *candidat
 }
 
 /*
- * Gives a tenant's turns to its queues by what is at their heads. Turns that no head could use are
- * not charged, and say that the tenant has nothing beyond this round.
+ * Gives a tenant's turns to its queues by the rows at their heads. Turns that no head could use are
+ * not charged; they show that the tenant has nothing beyond this round.
  */
 static void split_turns(struct weft_claiming *all, struct weft_claim_request *request, size_t t,
                         const struct weft_head *head, size_t heads)

@@ -11,6 +11,7 @@
 #include "core/capset.h"
 #include "core/share.h"
 #include "engine/engine_state.h"
+#include "engine/job/claim.h"
 
 struct weft_queue;
 
@@ -71,14 +72,14 @@ struct weft_claiming {
     size_t count;
     struct weft_limited *limit;
     size_t limits;
-    struct weft_arena *out; /* for what is given back */
+    struct weft_arena *out; /* for the result */
     struct weft_claimed *item;
     size_t items, items_max;
     size_t members;         /* of flows, in item */
     bool *apart;            /* for each item: it comes after too many to read along; see below */
     size_t fan_in;          /* upstreams of the members that are not */
-    size_t bytes;           /* of what item carries: weft_live.size */
-    size_t share;           /* of what is left of WEFT_BATCH_BYTES, for each want of the round */
+    size_t bytes;           /* carried by item: the sum of weft_live.size */
+    size_t share;           /* of the rest of WEFT_BATCH_BYTES, for each want of the round */
     size_t largest;         /* row so far, plus 1; 0: none was seen */
     bool above;             /* the round begins at floors: see floor.c */
     bool no_floors;         /* one did and came up short: not again in this call */
@@ -127,5 +128,18 @@ void weft_claim_take_round(struct weft_tx *tx, struct weft_claiming *all,
 
 /* Rows that this call had locked may be ready again: others may have moved floors past them. */
 void weft_claim_drop_floors(struct weft_engine *engine, const struct weft_claiming *all);
+
+/* The last item is a member of a flow; its claim carries so many bytes: weft_live.size. */
+void weft_claim_add_member(struct weft_claiming *all, size_t bytes);
+
+/* Gives members of flows their names and upstreams, but for the items that are read apart. */
+WEFT_MUST_CHECK enum weft_rc weft_claim_upstreams(struct weft_engine *engine,
+                                                  struct weft_claiming *all, struct weft_err *err);
+
+/* weft_engine_claim_rest(), which drops the items whose upstreams could not be read. */
+WEFT_MUST_CHECK enum weft_rc weft_claim_all_upstreams(struct weft_engine *engine,
+                                                      struct weft_claim_result *result,
+                                                      struct weft_arena *arena,
+                                                      struct weft_err *err);
 
 #endif

@@ -17,7 +17,7 @@
 #include "base/id.h"
 #include "engine/engine_state.h"
 #include "engine/flow/cascade.h"
-#include "engine/job/claim_choose.h"
+#include "engine/job/claim.h"
 
 #include <string.h>
 

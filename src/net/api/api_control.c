@@ -15,7 +15,6 @@
 #include "base/limits.h"
 #include "core/state.h"
 #include "engine/job/control.h"
-#include "engine/job/control_filter.h"
 #include "net/api/api.h"
 #include "net/server.h"
 #include "net/wait/wait_ends.h"

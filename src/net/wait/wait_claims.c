@@ -21,7 +21,7 @@
 #include "net/wait/wait_claims.h"
 
 #include "base/clock.h"
-#include "engine/job/claim_choose.h"
+#include "engine/job/claim.h"
 #include "engine/tx/commit_effects.h"
 #include "net/group/claims.h"
 #include "net/request.h"
