@@ -13,7 +13,6 @@
 #include "engine/engine.h"
 #include "engine/job/claim.h"
 #include "engine/job/control.h"
-#include "engine/job/control_filter.h"
 #include "engine/job/joint.h"
 #include "engine/job/leases.h"
 #include "engine/job/submit.h"

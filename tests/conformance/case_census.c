@@ -10,7 +10,7 @@
 #include "engine/engine.h"
 #include "engine/engine_state.h"
 #include "engine/flow/flow_submit.h"
-#include "engine/job/lease_watch.h"
+#include "engine/job/leases.h"
 #include "engine/job/submit.h"
 #include "store/fault/fault.h"
 #include "store/store.h"

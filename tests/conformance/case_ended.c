@@ -10,7 +10,7 @@
 #include "base/arena.h"
 #include "engine/flow/flow_cancel.h"
 #include "engine/job/control.h"
-#include "engine/job/control_filter.h"
+#include "engine/job/control.h"
 #include "engine/tx/commit_effects.h"
 #include "weft/weft.h"
 

@@ -9,7 +9,6 @@
 #include "engine/engine.h"
 #include "engine/engine_state.h"
 #include "engine/job/claim.h"
-#include "engine/job/claim_choose.h"
 #include "engine/names/names.h"
 #include "engine/ready/poll.h"
 #include "engine/ready/ready.h"

@@ -10,7 +10,6 @@
 #include "engine/engine.h"
 #include "engine/flow/flow_submit.h"
 #include "engine/job/claim.h"
-#include "engine/job/claim_upstreams.h"
 #include "engine/job/joint.h"
 #include "engine/job/leases.h"
 #include "store/fault/fault.h"

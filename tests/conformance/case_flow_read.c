@@ -11,7 +11,7 @@
 #include "engine/flow/flow_grow.h"
 #include "engine/flow/flow_read.h"
 #include "engine/flow/flow_submit.h"
-#include "engine/job/control_filter.h"
+#include "engine/job/control.h"
 #include "engine/job/execution_read.h"
 #include "engine/job/list.h"
 #include "weft/weft.h"

@@ -8,7 +8,6 @@
 #include "engine/flow/flow_cancel.h"
 #include "engine/flow/flow_chunk.h"
 #include "engine/job/control.h"
-#include "engine/job/control_filter.h"
 #include "weft/weft.h"
 
 static void replay_to(struct fixture *f, const struct drawn *flow, const char *name,

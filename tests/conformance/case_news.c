@@ -7,7 +7,6 @@
 #include "base/arena.h"
 #include "engine/engine.h"
 #include "engine/job/claim.h"
-#include "engine/job/claim_choose.h"
 #include "engine/job/leases.h"
 #include "engine/tx/commit_effects.h"
 #include "weft/weft.h"

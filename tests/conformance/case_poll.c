@@ -7,7 +7,7 @@
 #include "base/clock.h"
 #include "engine/engine.h"
 #include "engine/engine_state.h"
-#include "engine/job/claim_choose.h"
+#include "engine/job/claim.h"
 #include "engine/ready/poll.h"
 #include "store/fault/fault.h"
 #include "store/store.h"

@@ -10,7 +10,7 @@
 #include "base/clock.h"
 #include "engine/admin/workers.h"
 #include "engine/engine.h"
-#include "engine/job/control_filter.h"
+#include "engine/job/control.h"
 #include "engine/scan/pass.h"
 #include "store/fault/fault.h"
 #include "weft/weft.h"

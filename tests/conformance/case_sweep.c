@@ -7,7 +7,7 @@
 #include "base/arena.h"
 #include "base/limits.h"
 #include "engine/job/claim.h"
-#include "engine/job/control_filter.h"
+#include "engine/job/control.h"
 #include "engine/job/execution_read.h"
 #include "engine/job/list.h"
 #include "weft/weft.h"

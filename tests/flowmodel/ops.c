@@ -14,7 +14,7 @@
 #include "engine/flow/flow_grow.h"
 #include "engine/flow/flow_submit.h"
 #include "engine/job/claim.h"
-#include "engine/job/control_filter.h"
+#include "engine/job/control.h"
 #include "engine/job/leases.h"
 #include "engine/ready/poll.h"
 #include "engine/scan/pass.h"

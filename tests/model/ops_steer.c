@@ -10,7 +10,6 @@
 #include "base/map.h"
 #include "core/state.h"
 #include "engine/job/control.h"
-#include "engine/job/control_filter.h"
 #include "engine/job/execution_read.h"
 #include "engine/job/list.h"
 #include "weft/weft.h"

@@ -16,7 +16,7 @@
 #include "engine/flow/flow_cancel.h"
 #include "engine/flow/flow_read.h"
 #include "engine/job/claim.h"
-#include "engine/job/lease_watch.h"
+#include "engine/job/leases.h"
 #include "weft/weft.h"
 
 /* ---- Operations that wait -------------------------------------------------------------------- */

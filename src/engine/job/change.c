@@ -20,7 +20,6 @@
 #include "engine/tx/commit_effects.h"
 #include "engine/tx/tx.h"
 
-#include <assert.h>
 #include <stdlib.h>
 
 /* ---- Reading --------------------------------------------------------------------------------- */
@@ -152,7 +151,7 @@ static void put_live(struct weft_live_put_item *item, const struct weft_live *af
     item->state = after->state;
 }
 
-/* How an execution ended when no lease was held: the word that fits its last state. */
+/* How an execution ended when no lease was held: it follows from the last state. */
 static enum weft_ended end_without_lease(enum weft_state state)
 {
     if (state == WEFT_STATE_SKIPPED)

@@ -4,7 +4,6 @@
 
 /* Rows of `live`: lock them, decide in C, write them. */
 
-#include "base/base.h"
 #include "core/state.h"
 #include "store/store.h"
 
@@ -13,7 +12,7 @@ struct weft_commit_effects;
 struct weft_outcome_back_item;
 struct weft_tx;
 
-/* One row of `live`, what becomes of it, and the story that is stored with it. */
+/* One row of `live`, the step that it takes, and the texts that are stored with the step. */
 struct weft_change {
     struct weft_live before;
     struct weft_step step;
@@ -32,7 +31,7 @@ struct weft_changes {
     size_t flows;
 };
 
-/* The same for calls that travel with others: makes them, and looks at what they gave. */
+/* The calls of weft_change_write(), for a caller that runs them together with others. */
 enum { WEFT_CHANGE_CALLS = 4 };
 
 /* Locks the living rows of the ids, in their order, in tx. Ids that are not living are missing. */
@@ -69,11 +68,11 @@ WEFT_MUST_CHECK enum weft_rc weft_change_wrote(struct weft_tx *tx, struct weft_c
 /* Whether one of them ends: weft_change_wrote() may fail then, so it is not for weft_tx_last(). */
 bool weft_change_ends(const struct weft_changes *changes);
 
-/* A row of outcome_lock, as it would live on, and a row of outcome_back, which brings it back. */
+/* A row of outcome_lock, as it would live on, and a row of outcome_back, which revives it. */
 struct weft_live weft_outcome_read(const struct weft_rows *rows, size_t i);
 void weft_outcome_back(struct weft_outcome_back_item *item, const struct weft_live *after);
 
-/* What the changes are news of; they are borrowed until it is told. */
+/* Adds the effects of the changes, which are borrowed until the effects are passed on. */
 void weft_change_news(struct weft_commit_effects *news, const struct weft_changes *changes);
 
 /* The executions that ended by the changes, into room for all; says how many. */

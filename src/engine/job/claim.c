@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Claiming: from what a worker can do to the rows it gets.
+ * Claiming: from the lanes, kinds and capabilities of a worker to the rows it gets.
  *
- * 1. The worker's lanes, kinds and capabilities select queues out of the list of those that had
- *    ready work (ready.c), at most 64, tenant by tenant (claim_choose.c).
+ * 1. They select queues out of the list of queues with ready work (ready.c), at most 64, tenant by
+ *    tenant (claim_choose.c).
  * 2. Lanes with a limit are locked (SKIP LOCKED) and their leases counted in a later statement.
  * 3. Tenants take weighted turns (core/share.h); within a tenant that has several of the queues, a
- *    look at their heads says how many to take from each.
- * 4. One statement locks and moves the rows. Queues that gave less than was hoped are dropped and
- *    what is left is shared out again, a bounded number of times.
+ *    look at their heads decides how many to take from each (claim_round.c).
+ * 4. One statement locks and moves the rows. Queues that gave less than planned are dropped and the
+ *    rest is shared out again, a bounded number of times.
  *
  * The list is only a hint and the settings may be stale: the statement checks pause and limit
  * again, and a claim that came up short looks at a fresh list once more before it gives up.
@@ -20,13 +20,8 @@
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/err.h"
-#include "core/share.h"
 #include "core/spec.h"
-#include "engine/engine_state.h"
-#include "engine/job/claim_choose.h"
-#include "engine/job/claim_plan.h"
 #include "engine/job/claim_state.h"
-#include "engine/job/claim_upstreams.h"
 #include "engine/job/joint.h"
 #include "engine/job/leases.h"
 
@@ -55,32 +50,33 @@ static enum weft_rc check_names(const char *const *name, size_t count, size_t ma
     return WEFT_OK;
 }
 
-static enum weft_rc check_claim(const struct weft_claim *claim, struct weft_err *err)
+static enum weft_rc check_claim(const struct weft_claim *claim, const char *ns,
+                                struct weft_err *err)
 {
     enum weft_rc rc = weft_name_check(claim->worker, "worker", err);
     if (!rc)
         rc = check_names(claim->lanes, claim->lane_count, WEFT_CLAIM_LANES_MAX, "lanes", err);
     if (!rc)
         rc = check_names(claim->kinds, claim->kind_count, WEFT_CLAIM_KINDS_MAX, "kinds", err);
+    if (!rc && claim->max > WEFT_BATCH_MAX)
+        rc = weft_fail_field(err, WEFT_INVALID_VALUE, "max", "max is %u, allowed are 1 to %d",
+                             claim->max, WEFT_BATCH_MAX);
+    if (!rc)
+        rc = weft_lease_ms_check(claim->lease_ms, err);
+    if (!rc && ns)
+        rc = weft_name_check(ns, "namespace", err);
     if (rc)
         return rc;
-    if (claim->max > WEFT_BATCH_MAX)
-        return weft_fail_field(err, WEFT_INVALID_VALUE, "max", "max is %u, allowed are 1 to %d",
-                               claim->max, WEFT_BATCH_MAX);
-    return weft_lease_ms_check(claim->lease_ms, err);
+    struct weft_arena *arena = weft_arena_new();
+    const char *capset;
+    rc = weft_capset_text(claim->capabilities, claim->capability_count, arena, &capset, err);
+    weft_arena_free(arena);
+    return rc;
 }
 
 enum weft_rc weft_engine_claim_check(const struct weft_claim *claim, struct weft_err *err)
 {
-    struct weft_arena *arena = weft_arena_new();
-    const char *capset;
-    enum weft_rc rc = check_claim(claim, err);
-    if (!rc && claim->ns)
-        rc = weft_name_check(claim->ns, "namespace", err);
-    if (!rc)
-        rc = weft_capset_text(claim->capabilities, claim->capability_count, arena, &capset, err);
-    weft_arena_free(arena);
-    return rc;
+    return check_claim(claim, claim->ns, err);
 }
 
 static enum weft_rc prepare(struct weft_engine *engine, const char *ns,
@@ -88,12 +84,8 @@ static enum weft_rc prepare(struct weft_engine *engine, const char *ns,
                             struct weft_err *err)
 {
     const struct weft_claim *claim = request->claim;
-    enum weft_rc rc = check_claim(claim, err);
-    if (!rc)
-        rc = weft_name_check(claim->ns ? claim->ns : ns, "namespace", err);
-    if (!rc)
-        rc = weft_capset_text(claim->capabilities, claim->capability_count, arena, &request->capset,
-                              err);
+    enum weft_rc rc = weft_capset_text(claim->capabilities, claim->capability_count, arena,
+                                       &request->capset, err);
     if (rc)
         return rc;
     request->offer = weft_new(arena, struct weft_capset_offer);
@@ -113,226 +105,7 @@ static enum weft_rc prepare(struct weft_engine *engine, const char *ns,
     return rc;
 }
 
-/* ---- Taking ---------------------------------------------------------------------------------- */
-
-static size_t list_wants(struct weft_claiming *all, struct weft_want *want)
-{
-    size_t count = 0;
-    for (size_t r = 0; r < all->count; r++)
-        for (size_t c = 0; c < all->request[r].candidates; c++)
-            if (all->request[r].candidate[c].take > 0)
-                want[count++] = (struct weft_want){.request = &all->request[r],
-                                                   .candidate = &all->request[r].candidate[c]};
-    return count;
-}
-
-/* Two requests may want the same queue: the later one takes the places behind the earlier. */
-static uint32_t places_before(const struct weft_want *want, size_t at)
-{
-    uint32_t before = 0;
-    for (size_t i = 0; i < at; i++)
-        if (want[i].candidate->queue == want[at].candidate->queue)
-            before += want[i].candidate->take;
-    return before;
-}
-
-/* Prepares claim_above when every want has a floor; otherwise NULL. */
-static struct weft_claim_above_in *find_floors(struct weft_tx *tx, const struct weft_claiming *all,
-                                               const struct weft_want *want, size_t count,
-                                               struct weft_call *call)
-{
-    struct weft_floors *floors = &tx->engine->floors;
-    struct weft_floor floor;
-    if (all->no_floors || !weft_floor_get(floors, want[0].candidate->queue->id, &floor))
-        return NULL;
-    struct weft_claim_above_in *in = weft_call_claim_above(call, tx->arena, count);
-    for (size_t i = 0; i < count; i++) {
-        if (!weft_floor_get(floors, want[i].candidate->queue->id, &floor))
-            return NULL;
-        in->row[i].floor_priority = floor.priority;
-        in->row[i].floor_ord = floor.ord;
-    }
-    in->now = tx->now_us;
-    return in;
-}
-
-static void claim_call(struct weft_tx *tx, struct weft_claiming *all, const struct weft_want *want,
-                       size_t count, struct weft_call *call)
-{
-    all->asked_us = weft_boot_us();
-    all->asked_at_us = weft_clock_now(tx->engine->clock);
-    all->floor_tick = weft_floor_tick(&tx->engine->floors);
-    struct weft_claim_above_in *above = find_floors(tx, all, want, count, call);
-    struct weft_claim_in *plain = above ? NULL : weft_call_claim(call, tx->arena, count);
-    if (plain)
-        plain->now = tx->now_us;
-    all->above = above != NULL;
-    for (size_t i = 0; i < count; i++) {
-        const struct weft_candidate *candidate = want[i].candidate;
-        uint32_t skip = all->count > 1 ? places_before(want, i) : 0;
-        *(above ? &above->row[i].take : &plain->row[i].take) = (struct weft_take_in){
-            .want = (int64_t)i,
-            .queue = candidate->queue->id,
-            .lane = candidate->queue->lane,
-            .counted = candidate->lane != WEFT_NO_LANE,
-            .worker = want[i].request->worker,
-            .lease = weft_unless_zero(want[i].request->claim->lease_ms * WEFT_MS),
-            .skip = skip,
-            .upto = skip + candidate->take,
-            .bytes = (int64_t)all->share,
-        };
-    }
-}
-
-static void give(struct weft_claiming *all, struct weft_want *want, const struct weft_rows *rows,
-                 size_t i)
-{
-    const struct weft_queue *queue = want->candidate->queue;
-    const struct weft_claim_out *row = &weft_out_claim(rows)[i];
-    const char *type = row->content_type;
-    struct weft_claimed *item = &all->item[all->items++];
-    *item = (struct weft_claimed){
-        .id = row->id,
-        .epoch = row->epoch,
-        .attempt = row->attempt,
-        .claim = (uint32_t)(want->request - all->request),
-        .lane = queue->lane_name,
-        .kind = queue->kind,
-        .payload = row->payload.data,
-        .payload_size = row->payload.size,
-        .content_type = type ? type : "application/json",
-        .priority = row->priority,
-        .tenant = *queue->tenant_name ? queue->tenant_name : NULL,
-        .created_us = row->created,
-        .deadline_us = row->deadline.value,
-        .lease_expires_us = row->due,
-        .flow = row->flow.value,
-    };
-    item->tags = weft_tags_parse(row->tags, all->out, &item->tag_count);
-    size_t size = row->size;
-    if (row->flow.set)
-        weft_claim_add_member(all, size);
-    all->bytes += size;
-    if (all->largest <= size)
-        all->largest = size + 1;
-    want->bytes += size;
-    want->got++;
-    want->candidate->fruitful = true;
-    want->request->left--;
-}
-
-/* A statement gives its rows in no particular order: puts them into that of their turns. */
-static const struct weft_head *order_rows(const struct weft_rows *rows, struct weft_arena *arena)
-{
-    struct weft_head *order = weft_new_array(arena, struct weft_head, rows->count + 1);
-    const struct weft_claim_out *row = weft_out_claim(rows);
-    for (size_t i = 0; i < rows->count; i++)
-        order[i] = (struct weft_head){
-            .queue = row[i].queue,
-            .priority = row[i].priority,
-            .ord = row[i].ord,
-            .row = i,
-        };
-    weft_share_order(order, rows->count);
-    return order;
-}
-
-/* Takes back what was planned and not found, so that nobody is charged for it. */
-static void settle_round(struct weft_claiming *all, struct weft_want *want, size_t count)
-{
-    for (size_t i = 0; i < count; i++) {
-        struct weft_candidate *candidate = want[i].candidate;
-        uint32_t missing = candidate->take - want[i].got;
-        if (missing == 0)
-            continue;
-        all->no_floors |= all->above; /* once more, from the front */
-        /* Only the first is sure to get a row: the others may have stopped for their share. */
-        size_t next = all->largest ? all->largest : WEFT_PAYLOAD_MAX;
-        bool nothing = want[0].got == 0 && candidate->queue == want[0].candidate->queue;
-        candidate->empty = !all->above && (i == 0 || nothing || want[i].bytes + next <= all->share);
-        weft_share_refund(&want[i].request->share[candidate->share], missing);
-        if (candidate->lane != WEFT_NO_LANE && all->limit[candidate->lane].left != UINT32_MAX)
-            all->limit[candidate->lane].left += missing;
-    }
-}
-
-/* True when a request is short and one of its queues may have more, whatever this round brought. */
-static bool may_have_more(const struct weft_claiming *all)
-{
-    for (size_t r = 0; r < all->count; r++)
-        for (size_t c = 0; c < all->request[r].candidates && all->request[r].left > 0; c++)
-            if (!all->request[r].candidate[c].empty &&
-                weft_claim_lane_room(all, &all->request[r].candidate[c]) > 0)
-                return true;
-    return false;
-}
-
-/* Plans a round and writes its statement, unless nothing is wanted. */
-static enum weft_rc plan_round(struct weft_tx *tx, struct weft_claiming *all,
-                               struct weft_call *ret_call, struct weft_err *err)
-{
-    size_t candidates = 0;
-    all->more = false;
-    all->wants = 0;
-    for (size_t r = 0; r < all->count; r++) {
-        enum weft_rc rc = weft_claim_plan(tx, all, &all->request[r], err);
-        if (rc)
-            return rc;
-        candidates += all->request[r].candidates;
-    }
-    all->want = weft_new_array(tx->arena, struct weft_want, candidates + 1);
-    all->wants = list_wants(all, all->want);
-    if (all->wants == 0)
-        return WEFT_OK;
-    all->share = (WEFT_BATCH_BYTES - all->bytes) / all->wants;
-    claim_call(tx, all, all->want, all->wants, ret_call);
-    return WEFT_OK;
-}
-
-/* Tells where the rows that are left begin. */
-static void note_floors(struct weft_engine *engine, const struct weft_claiming *all)
-{
-    weft_usec took_us = weft_boot_us() - all->asked_us;
-    for (size_t i = 0; i < all->wants; i++) {
-        const struct weft_want *want = &all->want[i];
-        const struct weft_floor_claim claim = {.queue = want->candidate->queue->id,
-                                               .above = all->above,
-                                               .short_of = want->got < want->candidate->take,
-                                               .got = want->got,
-                                               .last = want->last,
-                                               .tick = all->floor_tick,
-                                               .began_us = all->asked_at_us,
-                                               .took_us = took_us};
-        weft_floor_claimed(&engine->floors, &claim);
-    }
-}
-
-/* What this call had locked may be ready again: others may have moved floors past it. */
-static void drop_floors(struct weft_engine *engine, const struct weft_claiming *all)
-{
-    for (size_t r = 0; r < all->count; r++)
-        for (size_t c = 0; c < all->request[r].candidates; c++)
-            weft_floor_drop(&engine->floors, all->request[r].candidate[c].queue->id);
-}
-
-/* Gives what the statement of a round brought, and settles. */
-static void take_round(struct weft_tx *tx, struct weft_claiming *all, const struct weft_rows *rows)
-{
-    const struct weft_head *order = order_rows(rows, tx->arena);
-    for (size_t i = 0; i < rows->count; i++) {
-        size_t row = order[i].row;
-        struct weft_want *want = &all->want[weft_out_claim(rows)[row].want];
-        want->last = (struct weft_floor){order[i].priority, order[i].ord};
-        give(all, want, rows, row);
-        struct weft_claimed *item = &all->item[all->items - 1];
-        item->lease_ms = (item->lease_expires_us - tx->now_us) / WEFT_MS;
-    }
-    note_floors(tx->engine, all);
-    settle_round(all, all->want, all->wants);
-    bool more = may_have_more(all), room = all->bytes + WEFT_PAYLOAD_MAX <= WEFT_BATCH_BYTES;
-    all->contended |= more && !room && all->count > 1; /* somebody may have gone without for it */
-    all->more = more && room;
-}
+/* ---- One transaction ------------------------------------------------------------------------- */
 
 /* One round. last: COMMIT goes with it. */
 static enum weft_rc run_round(struct weft_tx *tx, struct weft_claiming *all, bool last,
@@ -340,12 +113,12 @@ static enum weft_rc run_round(struct weft_tx *tx, struct weft_claiming *all, boo
 {
     struct weft_call call;
     struct weft_rows rows;
-    enum weft_rc rc = plan_round(tx, all, &call, err);
+    enum weft_rc rc = weft_claim_plan_round(tx, all, &call, err);
     if (rc || all->wants == 0)
         return rc;
     rc = last ? weft_tx_last(tx, &call, 1, &rows, err) : weft_tx_run(tx, &call, 1, &rows, err);
     if (!rc)
-        take_round(tx, all, &rows);
+        weft_claim_take_round(tx, all, &rows);
     return rc;
 }
 
@@ -362,9 +135,8 @@ static enum weft_rc run_rounds(struct weft_tx *tx, struct weft_claiming *all, in
 }
 
 /*
- * True when one round is all that is needed, but for payloads so large that the claims of a call
- * stand in each other's way: no lock is held for the rounds to come, and nobody has a second queue
- * to turn to.
+ * True when one round is enough, unless payloads are so large that the claims of a call take each
+ * other's room: no lock is held for the rounds to come, and no claim has a second queue.
  */
 static bool is_simple(const struct weft_claiming *all)
 {
@@ -374,22 +146,21 @@ static bool is_simple(const struct weft_claiming *all)
     return simple;
 }
 
-/* A try begins; all->out is empty. */
+/* A try begins; all->out is empty. The first takes the choice that was made before it. */
 static void begin_try(struct weft_tx *tx, struct weft_claiming *all)
 {
-    drop_floors(tx->engine, all); /* of a try before this one: it was rolled back */
-    all->no_floors = false;
+    if (!all->chosen) {
+        weft_claim_drop_floors(tx->engine, all); /* of a try before this one: it was rolled back */
+        weft_claim_choose(tx->engine, all);
+    }
+    all->chosen = all->no_floors = false;
     all->items = all->members = all->fan_in = all->bytes = all->largest = 0;
     all->contended = false;
-    all->limits = 0;
     all->rounds_left = 0;
     all->item = weft_new_array(all->out, struct weft_claimed, all->items_max + 1);
     all->apart = NULL;
-    for (size_t r = 0; r < all->count; r++) {
-        struct weft_claim_request *request = &all->request[r];
-        request->left = request->claim->max ? request->claim->max : 1;
-        weft_claim_choose(tx->engine, all, request);
-    }
+    for (size_t r = 0; r < all->count; r++)
+        all->request[r].left = all->request[r].claim->max ? all->request[r].claim->max : 1;
 }
 
 static enum weft_rc claim_body(struct weft_tx *tx, void *context, struct weft_err *err)
@@ -405,7 +176,8 @@ static enum weft_rc claim_body(struct weft_tx *tx, void *context, struct weft_er
     return rc ? rc : run_rounds(tx, all, ROUNDS_MAX, err);
 }
 
-/* A call that goes on in a second transaction: each try of it begins with what the first got. */
+/* A call that goes on in a second transaction: each try of it begins with the result of the first.
+ */
 struct second {
     struct weft_claiming *all;
     struct weft_claiming was;
@@ -426,9 +198,9 @@ static enum weft_rc second_body(struct weft_tx *tx, void *context, struct weft_e
 }
 
 /*
- * The rounds behind the first, which was committed on its own. A round sees what is committed when
- * it begins, so that makes no difference to what it finds; and what the first one got is given,
- * whatever becomes of these.
+ * The rounds behind the first, which was committed on its own. A round reads the rows committed
+ * before it begins, in the same transaction as in a second one. The rows of the first round are
+ * given to the claims also if the later rounds fail.
  */
 static enum weft_rc claim_on(struct weft_engine *engine, struct weft_claiming *all,
                              struct weft_err *err)
@@ -447,8 +219,8 @@ static enum weft_rc claim_on(struct weft_engine *engine, struct weft_claiming *a
 }
 
 /*
- * Takes queues that had nothing off the list, so that the next claim looks at others. Those in a
- * lane with settings stay: the lane may have refused. True when another choice may find others.
+ * Takes queues that gave nothing off the list, so that the next claim looks at others. A queue of a
+ * lane with settings stays: the lane may have refused. True when another choice may find others.
  */
 static bool forget_empty(struct weft_engine *engine, const struct weft_claiming *all)
 {
@@ -466,34 +238,41 @@ static bool forget_empty(struct weft_engine *engine, const struct weft_claiming 
     return any;
 }
 
-/* What must be known before the transaction. *ret_any: there is a queue for somebody. */
-static enum weft_rc look_first(struct weft_engine *engine, struct weft_claiming *all, bool *ret_any,
-                               struct weft_err *err)
+/* Chooses the queues of all claims of the call. */
+static enum weft_rc choose(struct weft_engine *engine, struct weft_claiming *all,
+                           struct weft_err *err)
 {
-    struct weft_listed_for listed = weft_claim_look(engine, all);
-    /* The end of a pause must hold at once, and the claim leaves paused lanes out: look again. */
-    enum weft_rc rc = listed.paused ? weft_ready_refresh_lanes(engine, err) : WEFT_OK;
-    all->tick = listed.tick;
-    *ret_any = listed.any;
+    all->history = weft_engine_history(engine);
+    /* The end of a pause must hold at once, and a choice leaves paused lanes out: look again. */
+    enum weft_rc rc =
+        weft_claim_meets_pause(engine, all) ? weft_ready_refresh_lanes(engine, err) : WEFT_OK;
+    if (!rc)
+        weft_claim_choose(engine, all);
+    all->chosen = !rc;
     return rc;
+}
+
+static bool has_candidates(const struct weft_claiming *all)
+{
+    for (size_t r = 0; r < all->count; r++)
+        if (all->request[r].candidates > 0)
+            return true;
+    return false;
 }
 
 /* *ret_again: nothing was there, and other queues of the list have not been looked at. */
 static enum weft_rc claim_listed(struct weft_engine *engine, struct weft_claiming *all,
                                  bool *ret_again, struct weft_err *err)
 {
-    bool any = true;
-    enum weft_rc rc = WEFT_OK;
-    *ret_again = false;
-    if (!all->taken) {
-        rc = look_first(engine, all, &any, err);
-        if (rc || !any)
-            return rc;
-        struct weft_tx tx = {.engine = engine, .arena = all->out};
+    bool ran = all->taken;
+    enum weft_rc rc = ran || all->chosen ? WEFT_OK : choose(engine, all, err);
+    if (!rc && !ran && has_candidates(all)) {
+        struct weft_tx tx = {.engine = engine, .arena = all->out, .history = all->history};
         rc = weft_tx_do(&tx, WEFT_TX_WRITE, claim_body, all, err);
+        ran = true;
     }
-    all->taken = false;
-    if (!rc && all->more && all->rounds_left > 0)
+    all->taken = all->chosen = false;
+    if (!rc && ran && all->more && all->rounds_left > 0)
         rc = claim_on(engine, all, err);
     *ret_again = !rc && all->items == 0 && forget_empty(engine, all);
     return rc;
@@ -517,11 +296,11 @@ static void ask_for_lanes(struct weft_engine *engine, struct weft_claiming *all,
     all->age = WEFT_READY_FRESH;
     all->walks.count = 0;
     for (size_t r = 0; r < all->count; r++) {
-        const struct weft_claim *claim = all->request[r].claim;
-        for (size_t i = 0; i < (claim->lane_count ? claim->lane_count : 1); i++) {
-            const char *lane = claim->lane_count ? claim->lanes[i] : "default";
+        size_t lanes;
+        const char *const *lane = weft_claim_lanes(all->request[r].claim, &lanes);
+        for (size_t i = 0; i < lanes; i++) {
             enum weft_ready_age age =
-                weft_ready_ask(engine, all->request[r].ns, lane, arena, &all->walks);
+                weft_ready_ask(engine, all->request[r].ns, lane[i], arena, &all->walks);
             if (age > all->age)
                 all->age = age;
         }
@@ -572,7 +351,7 @@ static enum weft_rc claim_all(struct weft_engine *engine, struct weft_claiming *
     for (size_t r = 0; r < all->count && !rc; r++)
         weft_claim_keep_turns(engine, &all->request[r]);
     if (rc)
-        drop_floors(engine, all);
+        weft_claim_drop_floors(engine, all);
     weft_arena_free(arena);
     return rc;
 }
@@ -587,12 +366,12 @@ static bool ask_claim(struct weft_tx *tx, void *context, struct weft_call *ret_c
         return false;
     all->rounds_left = ROUNDS_MAX - 1;
     /* The plan of a simple claim asks nothing of the store, so it cannot fail. */
-    return plan_round(tx, all, ret_call, NULL) == WEFT_OK && all->wants > 0;
+    return weft_claim_plan_round(tx, all, ret_call, NULL) == WEFT_OK && all->wants > 0;
 }
 
 static void take_claim(struct weft_tx *tx, void *context, const struct weft_rows *rows)
 {
-    take_round(tx, context, rows);
+    weft_claim_take_round(tx, context, rows);
 }
 
 void weft_claim_begin(struct weft_engine *engine, struct weft_joint_call *call,
@@ -618,11 +397,12 @@ void weft_claim_begin(struct weft_engine *engine, struct weft_joint_call *call,
     all->fresh = all->age == WEFT_READY_OLD;
     if (all->fresh)
         call->rc = renew_list(engine, all, arena, &all->more_queues, &call->err);
-    bool any = false;
     if (!call->rc)
-        call->rc = look_first(engine, all, &any, &call->err);
-    call->part = (struct weft_part){
-        .context = all, .ask = ask_claim, .take = take_claim, .joins = any && !call->rc};
+        call->rc = choose(engine, all, &call->err);
+    call->part = (struct weft_part){.context = all,
+                                    .ask = ask_claim,
+                                    .take = take_claim,
+                                    .joins = !call->rc && has_candidates(all) && is_simple(all)};
 }
 
 void weft_claim_end(struct weft_tx *tx, struct weft_joint_call *call, struct weft_arena *arena)
@@ -632,8 +412,8 @@ void weft_claim_end(struct weft_tx *tx, struct weft_joint_call *call, struct wef
     struct weft_claiming *all = part->context;
     (void)arena;
     all->taken = part->fate == WEFT_PART_DONE;
-    if (!all->taken && part->joins)
-        drop_floors(engine, all);
+    if (!all->taken && !all->chosen)
+        weft_claim_drop_floors(engine, all); /* of a joint transaction, which was rolled back */
     if (part->fate == WEFT_PART_FAILED) {
         call->rc = part->err.rc;
         call->err = part->err;
@@ -663,7 +443,11 @@ enum weft_rc weft_engine_claim(struct weft_engine *engine, const char *ns,
                                    .count = count,
                                    .answer = &result,
                                    .arena = arena};
-    enum weft_rc rc = weft_engine_alone(engine, &call, err);
+    enum weft_rc rc = WEFT_OK;
+    for (size_t i = 0; i < count && !rc; i++)
+        rc = check_claim(&claim[i], claim[i].ns ? claim[i].ns : ns, &call.err);
+    if (!rc)
+        rc = weft_engine_alone(engine, &call, err);
     if (!rc && result.apart)
         rc = weft_claim_all_upstreams(engine, &result, arena, &call.err);
     if (err && call.err.rc)

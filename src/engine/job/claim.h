@@ -2,16 +2,15 @@
 #ifndef WEFT_ENGINE_JOB_CLAIM_H
 #define WEFT_ENGINE_JOB_CLAIM_H
 
-/* A call to claim under way; shared by claim.c, which takes, claim_choose.c, which finds
- * queues, claim_plan.c, which shares out, and claim_upstreams.c, which adds what members of flows
- * come after. */
+/* Claiming: leases on ready executions for a worker. */
 
-#include "base/base.h"
 #include "weft/weft.h"
 
 struct weft_arena;
 struct weft_engine;
 struct weft_joint_call;
+struct weft_lane_setting;
+struct weft_ready;
 struct weft_tx;
 
 struct weft_claim_result {
@@ -26,7 +25,7 @@ struct weft_claim_result {
     bool contended; /* see weft_claims; also when the bytes of one call were used up */
 };
 
-/* What weft_engine_claim() would refuse, before anything is asked of the store. */
+/* Refuses an invalid claim; asks nothing of the store. weft_engine_claim() does this itself. */
 WEFT_MUST_CHECK enum weft_rc weft_engine_claim_check(const struct weft_claim *claim,
                                                      struct weft_err *err);
 
@@ -36,9 +35,27 @@ WEFT_MUST_CHECK enum weft_rc weft_engine_claim(struct weft_engine *engine, const
                                                struct weft_arena *arena,
                                                struct weft_claim_result *ret_result,
                                                struct weft_err *err);
-/* Claims that may share a transaction: see joint.h. */
+
+/* Claims that may share a transaction (joint.h). The caller has checked them. */
 void weft_claim_begin(struct weft_engine *engine, struct weft_joint_call *call,
                       struct weft_arena *arena);
 void weft_claim_end(struct weft_tx *tx, struct weft_joint_call *call, struct weft_arena *arena);
+
+/*
+ * Reads the upstreams that a call of weft_engine_together() has left. When that fails, the items
+ * without them must not be given to a worker, to which they would seem to have no upstreams.
+ */
+WEFT_MUST_CHECK enum weft_rc weft_engine_claim_rest(struct weft_engine *engine,
+                                                    struct weft_claim_result *result,
+                                                    struct weft_arena *arena, struct weft_err *err);
+
+/* True when the claim (its namespace given) may be served from the queue. No query is made. */
+bool weft_engine_fits(struct weft_engine *engine, const struct weft_claim *claim, int32_t queue);
+
+/* The namespace of a queue; NULL when this process has not met it. No query is made. */
+const char *weft_engine_namespace_of(struct weft_engine *engine, int32_t queue);
+
+/* The settings of a lane, NULL when it has none. Under ready.lock. */
+const struct weft_lane_setting *weft_claim_setting(const struct weft_ready *ready, int32_t lane);
 
 #endif

@@ -6,17 +6,14 @@
  * The first lap takes one queue of each tenant, so that a tenant with many queues does not push out
  * one that has few; further laps take more of the same tenants as long as there is room. A choice
  * looks at a bounded number of queues. One that met only queues of other kinds or with capabilities
- * that the worker does not have moves what it met to the back, and the claim chooses again.
+ * that the worker does not have moves these queues to the back, and the claim chooses again.
  */
 
-#include "engine/job/claim_choose.h"
+#include "engine/job/claim_state.h"
 
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/json.h"
-#include "core/share.h"
-#include "engine/engine_state.h"
-#include "engine/job/claim_state.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -29,7 +26,7 @@ enum {
 #define TURN_UNUSED_US (60 * WEFT_SECOND)
 #define TURN_EPSILON   1e-9
 
-/* ---- What fits ------------------------------------------------------------------------------- */
+/* ---- Fitting --------------------------------------------------------------------------------- */
 
 static bool named(const char *const *name, size_t count, const char *wanted)
 {
@@ -39,12 +36,19 @@ static bool named(const char *const *name, size_t count, const char *wanted)
     return false;
 }
 
+const char *const *weft_claim_lanes(const struct weft_claim *claim, size_t *ret_count)
+{
+    static const char *const default_lane[] = {"default"};
+    *ret_count = claim->lane_count ? claim->lane_count : 1;
+    return claim->lane_count ? claim->lanes : default_lane;
+}
+
 /* Lane and kind alone. */
 static bool wants(const struct weft_claim *claim, const struct weft_queue *queue)
 {
-    static const char *const default_lane[] = {"default"};
-    const char *const *lanes = claim->lane_count ? claim->lanes : default_lane;
-    return named(lanes, claim->lane_count ? claim->lane_count : 1, queue->lane_name) &&
+    size_t lanes;
+    const char *const *lane = weft_claim_lanes(claim, &lanes);
+    return named(lane, lanes, queue->lane_name) &&
            (claim->kind_count == 0 || named(claim->kinds, claim->kind_count, queue->kind));
 }
 
@@ -147,7 +151,7 @@ static struct weft_turn *turn_of(struct weft_ready *ready, const struct weft_cla
 /* Gives each tenant of the request its pass. Under ready.lock. */
 static void read_turns(struct weft_ready *ready, struct weft_claim_request *request)
 {
-    /* A tenant that was idle starts where the others are: at the lowest pass of those with work. */
+    /* A tenant that was idle starts where the others are: at the lowest pass that is in use. */
     double low = 0, high = 0;
     for (size_t t = 0; t < request->tenants; t++) {
         request->share[t].pass = turn_of(ready, request, request->tenant[t].id)->pass;
@@ -192,7 +196,6 @@ struct choice {
     uint64_t number;
     struct weft_ring *ring[RINGS_MAX];
     size_t rings;
-    bool paused; /* a lane that has queues is paused */
     size_t looks;
     struct picked picked[WEFT_CLAIM_QUEUES_MAX];
     size_t picks;
@@ -206,25 +209,28 @@ static void add_ring(struct choice *choice, struct weft_ring *ring)
     choice->ring[choice->rings++] = ring;
 }
 
+static bool is_paused(const struct weft_ready *ready, const struct weft_ring *ring)
+{
+    const struct weft_lane_setting *setting = weft_claim_setting(ready, ring->lane_id);
+    return setting && setting->paused;
+}
+
 /* Finds the rings of the lanes of a request, or of its kinds where a lane has many queues. */
 static void find_rings(struct choice *choice)
 {
-    static const char *const default_lane[] = {"default"};
     /* cppcheck-suppress ctuuninitvar; the members that are read here are set */
     const struct weft_claim_request *request = choice->request;
     const struct weft_claim *claim = request->claim;
     const struct weft_rings *rings = &choice->ready->rings;
-    const char *const *lane = claim->lane_count ? claim->lanes : default_lane;
-    size_t lanes = claim->lane_count ? claim->lane_count : 1;
+    size_t lanes;
+    const char *const *lane = weft_claim_lanes(claim, &lanes);
     choice->number = ++choice->ready->choices;
     for (size_t i = 0; i < lanes; i++) {
         struct weft_ring *ring = weft_rings_of(rings, request->ns, lane[i], NULL);
         if (!ring || ring->queues == 0)
             continue;
-        const struct weft_lane_setting *setting = weft_claim_setting(choice->ready, ring->lane_id);
-        /* A paused lane must not take the turns of those that have work to give. */
-        choice->paused |= setting && setting->paused;
-        if (setting && setting->paused)
+        /* A paused lane must not take the turns of lanes that have work to give. */
+        if (is_paused(choice->ready, ring))
             continue;
         /* Every lane that is still to come has a place. */
         bool by_kind = claim->kind_count > 0 && ring->queues > SMALL_RING &&
@@ -266,8 +272,8 @@ static bool has_tenant(const struct weft_claim_request *request, int32_t tenant)
     return false;
 }
 
-/* Takes the next queue of a tenant that fits. True when there was one. */
-static bool take_next(struct choice *choice, struct weft_ring *ring,
+/* Takes the next queue of a tenant that fits. */
+static void take_next(struct choice *choice, struct weft_ring *ring,
                       struct weft_ring_tenant *tenant, bool first)
 {
     struct weft_claim_request *request = choice->request;
@@ -275,9 +281,9 @@ static bool take_next(struct choice *choice, struct weft_ring *ring,
         tenant->looked = 0;
     tenant->choice = choice->number;
     choice->looks++;
-    /* A tenant that another ring brought has had its first queue. */
+    /* A tenant that was found in another ring has had its first queue. */
     if (first && choice->rings > 1 && has_tenant(request, tenant->id))
-        return false;
+        return;
     while (tenant->looked < tenant->count && choice->looks < LOOKS_MAX) {
         const struct weft_listed *listed =
             tenant->queue[(tenant->next + tenant->looked++) % tenant->count];
@@ -288,9 +294,8 @@ static bool take_next(struct choice *choice, struct weft_ring *ring,
         if (first)
             choice->picked[choice->picks++] =
                 (struct picked){ring, tenant, request->candidate[request->candidates - 1].share};
-        return true;
+        return;
     }
-    return false;
 }
 
 /* One queue of each tenant, the rings by turns. True when any was taken. */
@@ -307,7 +312,7 @@ static bool run_lap(struct choice *choice, bool first)
             continue;
         if (choice->request->candidates == WEFT_CLAIM_QUEUES_MAX || choice->looks >= LOOKS_MAX)
             break;
-        (void)take_next(choice, choice->ring[r], at[r], first);
+        take_next(choice, choice->ring[r], at[r], first);
         at[r] = at[r]->after;
         open -= --left[r] == 0;
     }
@@ -350,18 +355,16 @@ static void move_past(struct choice *choice)
     }
 }
 
-void weft_claim_choose(struct weft_engine *engine, struct weft_claiming *all,
+/* Fills in the candidates of a request. Under ready.lock. */
+static void choose_for(struct weft_ready *ready, struct weft_claiming *all,
                        struct weft_claim_request *request)
 {
-    struct weft_ready *ready = &engine->ready;
     struct choice choice;
     choice.all = all;
     choice.request = request;
     choice.ready = ready;
     choice.rings = choice.looks = choice.picks = 0;
-    choice.paused = false;
     request->candidates = request->tenants = 0;
-    pthread_mutex_lock(&ready->lock);
     find_rings(&choice);
     bool first = true;
     while (run_lap(&choice, first) && request->candidates < WEFT_CLAIM_QUEUES_MAX)
@@ -370,49 +373,42 @@ void weft_claim_choose(struct weft_engine *engine, struct weft_claiming *all,
     if (request->candidates > 0)
         move_on(&choice);
     request->unseen = request->candidates == 0 && choice.looks >= LOOKS_MAX;
-    if (request->unseen) {
-        move_past(&choice);
-        /* A call goes around once: where nothing fits, it ends behind the last queue. */
-        size_t most = 0;
-        for (size_t r = 0; r < choice.rings; r++)
-            most += choice.ring[r]->tenant.count + choice.ring[r]->queues;
-        request->looked += choice.looks;
-        request->unseen = request->looked < most;
-    }
-    pthread_mutex_unlock(&ready->lock);
+    if (!request->unseen)
+        return;
+    move_past(&choice);
+    /* A call goes around once: where nothing fits, it ends behind the last queue. */
+    size_t most = 0;
+    for (size_t r = 0; r < choice.rings; r++)
+        most += choice.ring[r]->tenant.count + choice.ring[r]->queues;
+    request->looked += choice.looks;
+    request->unseen = request->looked < most;
 }
 
-/* True when a queue of the rings fits, or when there are too many to tell. */
-static bool any_fits(struct choice *choice)
-{
-    for (size_t r = 0; r < choice->rings; r++) {
-        const struct weft_ring_tenant *tenant = choice->ring[r]->first;
-        for (size_t left = choice->ring[r]->tenant.count; left > 0; left--) {
-            for (uint32_t i = 0; i < tenant->count; i++)
-                if (fits(choice->request, tenant->queue[i]) || ++choice->looks >= LOOKS_MAX)
-                    return true;
-            tenant = tenant->after;
-        }
-    }
-    return false;
-}
-
-struct weft_listed_for weft_claim_look(struct weft_engine *engine, struct weft_claiming *all)
+void weft_claim_choose(struct weft_engine *engine, struct weft_claiming *all)
 {
     struct weft_ready *ready = &engine->ready;
-    struct weft_listed_for found = {0};
+    all->limits = 0;
     pthread_mutex_lock(&ready->lock);
-    for (size_t r = 0; r < all->count && !(found.any && found.paused); r++) {
-        struct choice choice;
-        choice.request = &all->request[r];
-        choice.ready = ready;
-        choice.rings = choice.looks = 0;
-        choice.paused = false;
-        find_rings(&choice);
-        found.paused |= choice.paused;
-        found.any |= choice.paused || any_fits(&choice);
-    }
-    found.tick = ready->tick;
+    all->tick = ready->tick;
+    for (size_t r = 0; r < all->count; r++)
+        choose_for(ready, all, &all->request[r]);
     pthread_mutex_unlock(&ready->lock);
-    return found;
+}
+
+bool weft_claim_meets_pause(struct weft_engine *engine, const struct weft_claiming *all)
+{
+    struct weft_ready *ready = &engine->ready;
+    bool paused = false;
+    pthread_mutex_lock(&ready->lock);
+    for (size_t r = 0; r < all->count && ready->lane_count > 0 && !paused; r++) {
+        size_t lanes;
+        const char *const *lane = weft_claim_lanes(all->request[r].claim, &lanes);
+        for (size_t i = 0; i < lanes && !paused; i++) {
+            const struct weft_ring *ring =
+                weft_rings_of(&ready->rings, all->request[r].ns, lane[i], NULL);
+            paused = ring && ring->queues > 0 && is_paused(ready, ring);
+        }
+    }
+    pthread_mutex_unlock(&ready->lock);
+    return paused;
 }

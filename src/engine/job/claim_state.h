@@ -2,16 +2,17 @@
 #ifndef WEFT_ENGINE_JOB_CLAIM_STATE_H
 #define WEFT_ENGINE_JOB_CLAIM_STATE_H
 
-/* A call to claim under way, shared by the files of claiming. */
+/*
+ * A call to claim under way; shared by claim.c, which runs it, claim_choose.c, which finds queues,
+ * claim_round.c, which takes rows, and claim_upstreams.c, which adds the results of upstreams.
+ */
 
 #include "base/limits.h"
 #include "core/capset.h"
 #include "core/share.h"
-#include "engine/ready/floor.h"
-#include "engine/ready/ready.h"
-#include "weft/weft.h"
+#include "engine/engine_state.h"
+#include "engine/job/claim.h"
 
-struct weft_arena;
 struct weft_queue;
 
 /* A queue that a claim may take from. */
@@ -71,15 +72,15 @@ struct weft_claiming {
     size_t count;
     struct weft_limited *limit;
     size_t limits;
-    struct weft_arena *out; /* for what is given back */
+    struct weft_arena *out; /* for the result */
     struct weft_claimed *item;
     size_t items, items_max;
     size_t members;         /* of flows, in item */
     bool *apart;            /* for each item: it comes after too many to read along; see below */
     size_t fan_in;          /* upstreams of the members that are not */
-    size_t bytes;           /* of what item carries: weft_live.size */
-    size_t share;           /* of what is left of WEFT_BATCH_BYTES, for each want of the round */
-    size_t largest;         /* of those so far; 0: none was seen */
+    size_t bytes;           /* carried by item: the sum of weft_live.size */
+    size_t share;           /* of the rest of WEFT_BATCH_BYTES, for each want of the round */
+    size_t largest;         /* row so far, plus 1; 0: none was seen */
     bool above;             /* the round begins at floors: see floor.c */
     bool no_floors;         /* one did and came up short: not again in this call */
     uint64_t floor_tick;    /* before its statement, as these two */
@@ -92,10 +93,53 @@ struct weft_claiming {
     enum weft_ready_age age; /* of the oldest list that a claim of this call needs */
     bool fresh;              /* the list was read anew for this call */
     bool more_queues;        /* and a lane has queues that it does not show yet */
+    bool chosen;             /* candidates were chosen for a transaction that has not begun */
     bool taken;              /* the first transaction was a joint one: see weft_claim_begin() */
-    uint64_t tick;           /* of the list, before the transaction */
+    uint64_t tick;           /* of the list, when the candidates were chosen */
+    uint64_t history;        /* of the store, before that: as in weft_tx */
     bool more;               /* a request is short and one of its queues may have more */
     int rounds_left; /* of a call whose first transaction was committed with its first round */
 };
+
+/* The lanes of a claim: "default" when it names none. */
+const char *const *weft_claim_lanes(const struct weft_claim *claim, size_t *ret_count);
+
+/* Whether a lane of the call has queues and was paused when the settings were last read. */
+bool weft_claim_meets_pause(struct weft_engine *engine, const struct weft_claiming *all);
+
+/* Fills in the candidates of all requests from the list as it is now. */
+void weft_claim_choose(struct weft_engine *engine, struct weft_claiming *all);
+
+/* Remembers how far each tenant was served. */
+void weft_claim_keep_turns(struct weft_engine *engine, const struct weft_claim_request *request);
+
+/* Locks the lanes that have a limit, then counts their leases with a snapshot from after that. */
+WEFT_MUST_CHECK enum weft_rc weft_claim_lock_lanes(struct weft_tx *tx, struct weft_claiming *all,
+                                                   struct weft_err *err);
+
+/* Plans a round and writes its statement, unless all->wants is 0: no request can get more. */
+WEFT_MUST_CHECK enum weft_rc weft_claim_plan_round(struct weft_tx *tx, struct weft_claiming *all,
+                                                   struct weft_call *ret_call,
+                                                   struct weft_err *err);
+
+/* Gives the rows of the statement to the requests; all->more: another round may get more. */
+void weft_claim_take_round(struct weft_tx *tx, struct weft_claiming *all,
+                           const struct weft_rows *rows);
+
+/* Rows that this call had locked may be ready again: others may have moved floors past them. */
+void weft_claim_drop_floors(struct weft_engine *engine, const struct weft_claiming *all);
+
+/* The last item is a member of a flow; its claim carries so many bytes: weft_live.size. */
+void weft_claim_add_member(struct weft_claiming *all, size_t bytes);
+
+/* Gives members of flows their names and upstreams, but for the items that are read apart. */
+WEFT_MUST_CHECK enum weft_rc weft_claim_upstreams(struct weft_engine *engine,
+                                                  struct weft_claiming *all, struct weft_err *err);
+
+/* weft_engine_claim_rest(), which drops the items whose upstreams could not be read. */
+WEFT_MUST_CHECK enum weft_rc weft_claim_all_upstreams(struct weft_engine *engine,
+                                                      struct weft_claim_result *result,
+                                                      struct weft_arena *arena,
+                                                      struct weft_err *err);
 
 #endif

@@ -1,26 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * What members of flows get along with a claim: their names, and what their upstreams came to. Read
- * after the claim was committed, by nobody but those who claimed a member.
- *
- * An upstream may change in between, by a replay: then it is told as it is when it is read, as it
- * would be to a reader that came a little later.
+ * The names of claimed members of flows, and the states and results of their upstreams. Only calls
+ * that claimed a member read them, after the claim was committed. A replay may change an upstream
+ * in between: the claimer gets the upstream as it is when it is read.
  */
 
-#include "engine/job/claim_upstreams.h"
+#include "engine/job/claim_state.h"
 
 #include "base/arena.h"
 #include "base/err.h"
 #include "base/id.h"
-#include "base/limits.h"
-#include "engine/job/claim.h"
-#include "engine/job/claim_state.h"
-#include "engine/tx/tx.h"
-#include "store/store.h"
-#include "weft/weft.h"
-
-#include <string.h>
 
 enum {
     RESULT_INLINE = 64 << 10, /* bytes of a result that comes along */
@@ -50,7 +40,7 @@ struct members {
     struct weft_claimed *item;
     size_t count;
     const bool *apart; /* NULL: no item is */
-    bool wanted;       /* those that are apart, or the others */
+    bool wanted;       /* the items that are apart, or the others */
     size_t bytes;      /* that the items carry besides results */
     struct weft_arena *arena;
 };
@@ -78,29 +68,17 @@ static enum weft_rc read_upstreams(struct weft_engine *engine, const struct memb
     return weft_tx_once(engine, WEFT_TX_READ, &call, members->arena, ret_rows, err);
 }
 
-static struct weft_upstream read_upstream(const struct weft_rows *rows, size_t i)
-{
-    const struct weft_upstream_results_out *row = &weft_out_upstream_results(rows)[i];
-    return (struct weft_upstream){
-        .node = row->name,
-        .id = row->upstream.value,
-        .state = row->state,
-        .content_type = row->content_type,
-        .result = row->result.data,
-        .result_size = row->result.size,
-        .too_large = !row->result.data && row->size.set,
-    };
-}
-
 /* The rows come in the order of the items: the upstreams of each are one stretch of the array. */
-static enum weft_rc give_upstreams(const struct members *members, const struct weft_rows *rows,
+static enum weft_rc give_upstreams(struct weft_engine *engine, const struct members *members,
                                    struct weft_err *err)
 {
+    struct weft_rows rows = {0};
+    enum weft_rc rc = read_upstreams(engine, members, &rows, err);
     struct weft_upstream *upstream =
-        weft_new_array(members->arena, struct weft_upstream, rows->count + 1);
+        weft_new_array(members->arena, struct weft_upstream, rows.count + 1);
     size_t at = 0;
-    for (size_t i = 0; i < rows->count; i++) {
-        const struct weft_upstream_results_out *row = &weft_out_upstream_results(rows)[i];
+    for (size_t i = 0; i < rows.count && !rc; i++) {
+        const struct weft_upstream_results_out *row = &weft_out_upstream_results(&rows)[i];
         while (at < members->count && weft_id_cmp(&members->item[at].id, &row->id) != 0)
             at++;
         if (at == members->count)
@@ -109,25 +87,25 @@ static enum weft_rc give_upstreams(const struct members *members, const struct w
         item->node = row->node;
         if (!row->upstream.set)
             continue;
-        upstream[i] = read_upstream(rows, i);
+        upstream[i] = (struct weft_upstream){
+            .node = row->name,
+            .id = row->upstream.value,
+            .state = row->state,
+            .content_type = row->content_type,
+            .result = row->result.data,
+            .result_size = row->result.size,
+            .too_large = !row->result.data && row->size.set,
+        };
         if (item->upstream_count++ == 0)
             item->upstream = &upstream[i];
     }
-    return WEFT_OK;
-}
-
-static enum weft_rc give_members(struct weft_engine *engine, const struct members *members,
-                                 struct weft_err *err)
-{
-    struct weft_rows rows;
-    enum weft_rc rc = read_upstreams(engine, members, &rows, err);
-    return rc ? rc : give_upstreams(members, &rows, err);
+    return rc;
 }
 
 /*
  * The upstreams of some members could not be read. A member must not run as if it came after
- * nothing: it is taken out, and its lease runs out. What else was claimed is given, or its leases
- * would run out as well. Says how many items are left.
+ * nothing: it is taken out, and its lease runs out. The other items are given, or their leases
+ * would run out as well. Returns how many items are left.
  */
 static size_t drop_members(const struct members *members, bool *apart)
 {
@@ -154,33 +132,39 @@ enum weft_rc weft_claim_upstreams(struct weft_engine *engine, struct weft_claimi
     bool any = false;
     for (size_t i = 0; i < all->items && all->members > 0 && !any; i++)
         any = is_wanted(&members, i);
-    enum weft_rc rc = any ? give_members(engine, &members, err) : WEFT_OK;
+    enum weft_rc rc = any ? give_upstreams(engine, &members, err) : WEFT_OK;
     if (!rc)
         return WEFT_OK;
     all->items = drop_members(&members, all->apart);
     return all->items > 0 ? WEFT_OK : rc;
 }
 
+/* The members of a result whose upstreams are read apart. */
+static struct members members_apart(const struct weft_claim_result *result,
+                                    struct weft_arena *arena)
+{
+    return (struct members){.item = result->item,
+                            .count = result->count,
+                            .apart = result->apart,
+                            .wanted = true,
+                            .bytes = result->bytes,
+                            .arena = arena};
+}
+
 enum weft_rc weft_engine_claim_rest(struct weft_engine *engine, struct weft_claim_result *result,
                                     struct weft_arena *arena, struct weft_err *err)
 {
-    const struct members members = {.item = result->item,
-                                    .count = result->count,
-                                    .apart = result->apart,
-                                    .wanted = true,
-                                    .bytes = result->bytes,
-                                    .arena = arena};
-    return give_members(engine, &members, err);
+    const struct members members = members_apart(result, arena);
+    return give_upstreams(engine, &members, err);
 }
 
 enum weft_rc weft_claim_all_upstreams(struct weft_engine *engine, struct weft_claim_result *result,
                                       struct weft_arena *arena, struct weft_err *err)
 {
-    enum weft_rc rc = weft_engine_claim_rest(engine, result, arena, err);
+    const struct members members = members_apart(result, arena);
+    enum weft_rc rc = give_upstreams(engine, &members, err);
     if (!rc)
         return WEFT_OK;
-    const struct members members = {
-        .item = result->item, .count = result->count, .apart = result->apart, .wanted = true};
     result->count = drop_members(&members, NULL);
     return result->count > 0 ? WEFT_OK : rc;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Steering: cancel, reprioritize, revoke, set deadline, replay; by id. By filter: control_filter.c.
+ * Control by id: cancel, reprioritize, revoke, set deadline, replay. By filter: control_filter.c.
  *
  * The first four lock the living rows in the order of their ids. Replay locks outcomes in the same
  * order; an id is in one of the two, so the two kinds of call never hold each other's rows. Before
@@ -15,7 +15,6 @@
 #include "base/err.h"
 #include "base/id.h"
 #include "core/spec.h"
-#include "core/state.h"
 #include "engine/engine_state.h"
 #include "engine/flow/cascade_read.h"
 #include "engine/flow/flow_replay.h"
@@ -24,23 +23,20 @@
 #include "engine/job/execution_read.h"
 #include "engine/tx/batch.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
+/* A call, and the part of it that runs in one transaction. */
 struct steer_call {
-    enum weft_steer_kind kind;
-    const struct weft_steer *item;
+    const struct weft_steering *steering;
     struct weft_id_column ids;
     const int32_t *ns; /* of each item; 0: that namespace does not exist */
     struct weft_steer_result *answer;
-    struct weft_execution *seen; /* of each item, in the arena; NULL: not wanted */
-    struct weft_arena *arena;
     struct weft_chunk chunk;
     struct weft_changes changes;
-    struct weft_id_list woken; /* queues that got work by replay */
-    weft_usec *failed_us;      /* of each of them: when it had failed; 0: it had not */
-    bool *blocked;             /* of each of them: it waits for its upstreams */
+    struct replayed {
+        int32_t queue;
+        weft_usec failed_us; /* when it had failed; 0: it had not */
+        bool blocked;        /* it waits for its upstreams */
+    } * replayed;
+    size_t replays;
     struct weft_members members;
     unsigned round; /* of hops that were due before a replay */
 };
@@ -50,7 +46,7 @@ struct steer_call {
 static void answer_not_found(const struct steer_call *call, size_t i)
 {
     const struct weft_err *story =
-        weft_err_new(call->arena, WEFT_NOT_FOUND, "id", "there is no such execution");
+        weft_err_new(call->steering->arena, WEFT_NOT_FOUND, "id", "there is no such execution");
     call->answer[i] = (struct weft_steer_result){WEFT_FAILED(story)};
 }
 
@@ -64,8 +60,8 @@ static void answer_not_live(const struct steer_call *call, size_t i, enum weft_s
         [WEFT_STEER_SET_DEADLINE] = "only a living execution can get a deadline",
     };
     const struct weft_err *story =
-        weft_err_new(call->arena, WEFT_NOT_LIVE, "id", "the execution is %s: %s",
-                     weft_state_name(state), wants[call->kind]);
+        weft_err_new(call->steering->arena, WEFT_NOT_LIVE, "id", "the execution is %s: %s",
+                     weft_state_name(state), wants[call->steering->kind]);
     call->answer[i] = (struct weft_steer_result){WEFT_FAILED(story), .state = state};
 }
 
@@ -108,8 +104,8 @@ static enum weft_rc answer_others(struct weft_tx *tx, struct steer_call *call, c
             continue;
         size_t i = call->chunk.item[k];
         answer_not_found(call, i);
-        if (asked == 0 || weft_id_cmp(&in->row[asked - 1].id, &call->item[i].id) != 0)
-            in->row[asked++].id = call->item[i].id;
+        if (asked == 0 || weft_id_cmp(&in->row[asked - 1].id, &call->steering->item[i].id) != 0)
+            in->row[asked++].id = call->steering->item[i].id;
     }
     if (asked == 0)
         return WEFT_OK;
@@ -124,7 +120,7 @@ static enum weft_rc answer_others(struct weft_tx *tx, struct steer_call *call, c
             size_t i = call->chunk.item[k];
             if (done[k] || !in_namespace(tx->engine, out->queue, call->ns[i]))
                 continue;
-            if (call->kind == WEFT_STEER_CANCEL && out->state == WEFT_STATE_CANCELLED)
+            if (call->steering->kind == WEFT_STEER_CANCEL && out->state == WEFT_STATE_CANCELLED)
                 call->answer[i] = (struct weft_steer_result){.state = out->state};
             else
                 answer_not_live(call, i, out->state);
@@ -144,22 +140,22 @@ static enum weft_rc read_seen(struct weft_tx *tx, const struct steer_call *call,
     struct weft_rows rows = {0};
     struct weft_id *id = weft_new_array(tx->arena, struct weft_id, call->chunk.count + 1);
     size_t count = 0;
-    for (size_t k = 0; k < call->chunk.count && call->seen; k++) {
+    for (size_t k = 0; k < call->chunk.count && call->steering->seen; k++) {
         size_t i = call->chunk.item[k];
-        call->seen[i] = (struct weft_execution){.state = WEFT_STATE_NONE, .percent = -1};
+        call->steering->seen[i] = (struct weft_execution){.state = WEFT_STATE_NONE, .percent = -1};
         if (!call->answer[i].rc &&
-            (count == 0 || weft_id_cmp(&id[count - 1], &call->item[i].id) != 0))
-            id[count++] = call->item[i].id;
+            (count == 0 || weft_id_cmp(&id[count - 1], &call->steering->item[i].id) != 0))
+            id[count++] = call->steering->item[i].id;
     }
     if (count == 0)
         return WEFT_OK;
-    enum weft_rc rc = weft_describe_in(tx, id, count, call->arena, &rows, err);
+    enum weft_rc rc = weft_describe_in(tx, id, count, call->steering->arena, &rows, err);
     for (size_t row = 0; row < rows.count && !rc; row++) {
         size_t end, k = items_of(call, &weft_out_execution(&rows, row)->id.value, &end);
         for (; k < end; k++)
             if (!call->answer[call->chunk.item[k]].rc)
-                call->seen[call->chunk.item[k]] =
-                    weft_read_execution(tx->engine, &rows, row, call->arena);
+                call->steering->seen[call->chunk.item[k]] =
+                    weft_read_execution(tx->engine, &rows, row, call->steering->arena);
     }
     return rc;
 }
@@ -212,14 +208,14 @@ static enum weft_rc steer_body(struct weft_tx *tx, void *context, struct weft_er
     bool *done = weft_new_array(tx->arena, bool, call->chunk.count + 1);
     for (size_t k = 0; k < call->chunk.count; k++) {
         size_t i = call->chunk.item[k];
-        struct weft_change *change = weft_change_find(&call->changes, &call->item[i].id);
+        struct weft_change *change = weft_change_find(&call->changes, &call->steering->item[i].id);
         if (!change || !in_namespace(tx->engine, change->before.queue, call->ns[i]))
             continue;
-        struct weft_event event = event_for(call->kind, &call->item[i]);
+        struct weft_event event = event_for(call->steering->kind, &call->steering->item[i]);
         if (!weft_change_step(change, &event))
             continue;
         change->by = "operator";
-        change->reason = call->item[i].reason;
+        change->reason = call->steering->item[i].reason;
         change->apply = !same_row(&change->before, &change->step.after);
         call->answer[i] =
             (struct weft_steer_result){.state = change->step.after.state, .changed = change->apply};
@@ -233,84 +229,59 @@ static enum weft_rc steer_body(struct weft_tx *tx, void *context, struct weft_er
 
 /* ---- Replay ---------------------------------------------------------------------------------- */
 
-/* Replays are counted in a small number: past its end an execution has had its lives. */
-static const struct weft_err *worn_out(const struct weft_live *before, struct weft_arena *arena)
-{
-    if (before->replays < WEFT_REPLAYS_MAX)
-        return NULL;
-    return weft_err_new(arena, WEFT_NOT_LIVE, "id",
-                        "the execution was replayed %d times: submit it anew", before->replays);
-}
-
-/* A member of a flow that nobody sees stays as it is. */
-static const struct weft_err *left_alone(const struct weft_member *member, struct weft_arena *arena)
-{
-    if (!member || member->seen)
-        return NULL;
-    return weft_err_new(arena, WEFT_NOT_LIVE, "id", "the flow of the execution was deleted");
-}
-
-/* The join of a member cannot be satisfied as its upstreams stand. */
-static const struct weft_err *refuse_member(const struct weft_member *member,
-                                            struct weft_arena *arena)
-{
-    struct weft_err *story = weft_err_new(
-        arena, WEFT_CONFLICT, "id",
-        "the join of the execution cannot be satisfied: its upstream '%s' is %s",
-        member->upstream ? member->upstream : "", weft_state_name(member->upstream_state));
-    story->hint = "replay that upstream first or in the same call, or set force";
-    return story;
-}
-
 /* Locks flows, then outcomes; no outcomes where hops are due in one of the flows. */
 static enum weft_rc lock_outcomes(struct weft_tx *tx, struct steer_call *call,
                                   struct weft_rows *ret_rows, struct weft_err *err)
 {
+    size_t count;
+    const struct weft_id *id = weft_chunk_ids(&call->chunk, &call->ids, tx->arena, &count);
     struct weft_call lock;
-    struct weft_id *id = weft_new_array(tx->arena, struct weft_id, call->chunk.count + 1);
-    struct weft_outcome_lock_in *in = weft_call_outcome_lock(&lock, tx->arena, call->chunk.count);
-    for (size_t k = 0; k < call->chunk.count; k++) {
-        id[k] = call->item[call->chunk.item[k]].id;
+    struct weft_outcome_lock_in *in = weft_call_outcome_lock(&lock, tx->arena, count);
+    for (size_t k = 0; k < count; k++)
         in->row[k].id = id[k];
-    }
-    enum weft_rc rc =
-        weft_members_hold(tx, id, call->chunk.count, call->round, &call->members, err);
+    enum weft_rc rc = weft_members_hold(tx, id, count, call->round, &call->members, err);
     if (rc || call->members.unsettled)
         return rc;
     rc = weft_tx_run(tx, &lock, 1, ret_rows, err);
     return rc ? rc : know_queues(tx, ret_rows, err);
 }
 
-/* The item that asks for the execution of a row. */
-static size_t item_of(const struct steer_call *call, const struct weft_live *before)
-{
-    return call->chunk.item[weft_chunk_find(&call->chunk, &call->ids, &before->id)];
-}
-
-/* Marks the members that may live again, as far as this can be said without their joins. */
+/* Marks the members that are replayed if their joins allow it. */
 static void want_members(struct weft_tx *tx, struct steer_call *call, const struct weft_rows *rows)
 {
     for (size_t row = 0; row < rows->count; row++) {
         struct weft_live before = weft_outcome_read(rows, row);
         struct weft_member *member = weft_members_find(&call->members, &before.id);
-        size_t i = item_of(call, &before);
+        size_t i = call->chunk.item[weft_chunk_find(&call->chunk, &call->ids, &before.id)];
         if (!member || !member->seen || before.replays == WEFT_REPLAYS_MAX ||
             !in_namespace(tx->engine, before.queue, call->ns[i]))
             continue;
         member->wanted = true;
-        member->force = call->item[i].force;
+        member->force = call->steering->item[i].force;
     }
 }
 
-/* Whether the execution is not replayed, which is answered then. */
-static bool refused(const struct weft_live *before, const struct weft_member *member,
-                    struct weft_arena *arena, struct weft_steer_result *answer)
+/*
+ * Refuses a replay: the count of replays, a small number, is at its end; the flow of a member was
+ * deleted; or the join of a member cannot be satisfied by its upstreams as they are.
+ */
+static bool is_refused_replay(const struct weft_live *before, const struct weft_member *member,
+                              struct weft_arena *arena, struct weft_steer_result *answer)
 {
-    const struct weft_err *story = worn_out(before, arena);
-    if (!story)
-        story = left_alone(member, arena);
-    if (!story && member && !member->replayed)
-        story = refuse_member(member, arena);
+    struct weft_err *story = NULL;
+    if (before->replays >= WEFT_REPLAYS_MAX) {
+        story =
+            weft_err_new(arena, WEFT_NOT_LIVE, "id",
+                         "the execution was replayed %d times: submit it anew", before->replays);
+    } else if (member && !member->seen) {
+        story = weft_err_new(arena, WEFT_NOT_LIVE, "id", "the flow of the execution was deleted");
+    } else if (member && !member->replayed) {
+        story = weft_err_new(
+            arena, WEFT_CONFLICT, "id",
+            "the join of the execution cannot be satisfied: its upstream '%s' is %s",
+            member->upstream ? member->upstream : "", weft_state_name(member->upstream_state));
+        story->hint = "replay that upstream first or in the same call, or set force";
+    }
     if (story)
         *answer = (struct weft_steer_result){WEFT_FAILED(story), .state = before->state};
     return story != NULL;
@@ -330,10 +301,8 @@ static enum weft_rc replay_body(struct weft_tx *tx, void *context, struct weft_e
     bool *done = weft_new_array(tx->arena, bool, call->chunk.count + 1);
     struct weft_call back;
     struct weft_outcome_back_in *in = weft_call_outcome_back(&back, tx->arena, rows.count);
-    call->woken = (struct weft_id_list){.id = weft_new_array(tx->arena, int32_t, rows.count + 1)};
-    call->failed_us = weft_new_array(tx->arena, weft_usec, rows.count + 1);
-    call->blocked = weft_new_array(tx->arena, bool, rows.count + 1);
-    size_t count = 0;
+    call->replayed = weft_new_array(tx->arena, struct replayed, rows.count + 1);
+    call->replays = 0;
     for (size_t row = 0; row < rows.count; row++) {
         struct weft_live before = weft_outcome_read(&rows, row);
         size_t k = weft_chunk_find(&call->chunk, &call->ids, &before.id);
@@ -341,25 +310,25 @@ static enum weft_rc replay_body(struct weft_tx *tx, void *context, struct weft_e
         if (!in_namespace(tx->engine, before.queue, call->ns[i]))
             continue;
         const struct weft_member *member = weft_members_find(&call->members, &before.id);
-        struct weft_event event = event_for(WEFT_STEER_REPLAY, &call->item[i]);
+        struct weft_event event = event_for(WEFT_STEER_REPLAY, &call->steering->item[i]);
         const struct weft_outcome_lock_out *out = &weft_out_outcome_lock(&rows)[row];
         event.how = out->ended;
         if (member && member->waits)
             event.kind = WEFT_EVENT_REPLAY_BLOCKED;
-        done[k] = refused(&before, member, call->arena, &call->answer[i]);
+        done[k] = is_refused_replay(&before, member, call->steering->arena, &call->answer[i]);
         struct weft_step step;
         if (done[k] || !weft_state_step(&before, &event, &step))
             continue;
-        weft_outcome_back(&in->row[count++], &step.after);
-        if (before.state == WEFT_STATE_FAILED || before.state == WEFT_STATE_EXPIRED)
-            call->failed_us[call->woken.count] = out->finished;
-        call->blocked[call->woken.count] = member && member->waits;
-        call->woken.id[call->woken.count++] = before.queue;
+        bool failed = before.state == WEFT_STATE_FAILED || before.state == WEFT_STATE_EXPIRED;
+        weft_outcome_back(&in->row[call->replays], &step.after);
+        call->replayed[call->replays++] = (struct replayed){.queue = before.queue,
+                                                            .failed_us = failed ? out->finished : 0,
+                                                            .blocked = member && member->waits};
         call->answer[i] = (struct weft_steer_result){.state = step.after.state, .changed = true};
         done[k] = true;
     }
-    back.rows = count;
-    rc = count ? weft_tx_run(tx, &back, 1, NULL, err) : WEFT_OK;
+    back.rows = call->replays;
+    rc = call->replays ? weft_tx_run(tx, &back, 1, NULL, err) : WEFT_OK;
     if (!rc)
         rc = weft_members_replayed(tx, &call->members, err);
     if (!rc)
@@ -417,90 +386,56 @@ static enum weft_rc run_chunk(struct weft_engine *engine, struct steer_call *cal
                               struct weft_err *err)
 {
     struct weft_tx tx = {.engine = engine, .arena = weft_arena_new()};
-    call->changes = (struct weft_changes){0};
-    call->woken = (struct weft_id_list){0};
-    call->members = (struct weft_members){0};
     enum weft_rc rc = WEFT_OK;
     do {
         if (call->members.unsettled)
             rc = settle_members(engine, call, tx.arena, err);
         if (!rc)
             rc = weft_tx_do(&tx, WEFT_TX_WRITE,
-                            call->kind == WEFT_STEER_REPLAY ? replay_body : steer_body, call, err);
+                            call->steering->kind == WEFT_STEER_REPLAY ? replay_body : steer_body,
+                            call, err);
     } while (!rc && call->members.unsettled);
     struct weft_commit_effects news = weft_news_new(tx.arena, tx.now_us);
     weft_change_news(&news, &call->changes);
-    for (size_t i = 0; i < call->woken.count && !rc; i++) {
-        weft_news_of(&news, call->woken.id[i])->ready += !call->blocked[i];
-        if (call->failed_us[i])
-            weft_tally_replayed(engine, call->woken.id[i], call->failed_us[i]);
+    for (size_t i = 0; i < call->replays && !rc; i++) {
+        const struct replayed *replayed = &call->replayed[i];
+        weft_news_of(&news, replayed->queue)->ready += !replayed->blocked;
+        if (replayed->failed_us)
+            weft_tally_replayed(engine, replayed->queue, replayed->failed_us);
     }
     for (size_t i = 0; i < call->members.count; i++)
         if (call->members.item[i].replayed)
             weft_news_flow(&news, &call->members.item[i].flow);
     if (!rc)
         weft_news_tell(engine, &news);
-    const struct weft_err *story = rc ? weft_err_dup(call->arena, err) : NULL;
+    const struct weft_err *story = rc ? weft_err_dup(call->steering->arena, err) : NULL;
     for (size_t k = 0; k < call->chunk.count && rc; k++)
         call->answer[call->chunk.item[k]] = (struct weft_steer_result){WEFT_FAILED(story)};
     weft_arena_free(tx.arena);
     return rc;
 }
 
-/* All items of a call, or those that a round before refused. */
-struct round {
-    const struct weft_steering *steering;
-    const int32_t *ns;
-    struct weft_steer_result *answer;
-    bool *skip;
-    size_t chunks;
-    bool changed;
-};
-
-static enum weft_rc run_round(struct weft_engine *engine, struct round *round,
-                              struct weft_arena *arena, struct weft_err *err)
+/* The items that are not skipped. *ret_again: a replay that was refused may succeed now. */
+static enum weft_rc run_round(struct weft_engine *engine, const struct steer_call *all,
+                              const bool *skip, struct weft_arena *arena, bool *ret_again,
+                              struct weft_err *err)
 {
-    const struct weft_steering *steering = round->steering;
-    struct weft_id_column ids = {.first = &steering->item[0].id,
-                                 .stride = sizeof(*steering->item),
-                                 .count = steering->count};
     struct weft_chunks chunks =
-        weft_chunks_by_id(&ids, round->skip, repeats_of(steering->kind), arena);
+        weft_chunks_by_id(&all->ids, skip, repeats_of(all->steering->kind), arena);
     enum weft_rc rc = WEFT_OK;
-    round->chunks = chunks.count;
-    round->changed = false;
+    bool changed = false;
     for (size_t c = 0; c < chunks.count; c++) {
-        struct steer_call call = {.kind = steering->kind,
-                                  .item = steering->item,
-                                  .ids = ids,
-                                  .ns = round->ns,
-                                  .answer = round->answer,
-                                  .seen = steering->seen,
-                                  .arena = steering->arena,
-                                  .chunk = chunks.chunk[c]};
+        struct steer_call call = *all;
+        call.chunk = chunks.chunk[c];
         enum weft_rc failed = run_chunk(engine, &call, err);
         if (failed && chunks.count == 1)
             rc = failed;
         for (size_t k = 0; k < call.chunk.count; k++)
-            round->changed |= round->answer[call.chunk.item[k]].changed;
+            changed |= call.answer[call.chunk.item[k]].changed;
     }
+    /* A member may have been refused for an upstream that a later transaction replayed. */
+    *ret_again = chunks.count > 1 && changed;
     return rc;
-}
-
-static bool is_refused(const struct weft_steer_result *answer)
-{
-    return answer->rc == WEFT_CONFLICT;
-}
-
-/* Leaves only the refused items for the next round; false: there is none. */
-static bool find_refused(struct round *round)
-{
-    bool any = false;
-    for (size_t i = 0; i < round->steering->count; i++) {
-        round->skip[i] = !is_refused(&round->answer[i]);
-        any |= !round->skip[i];
-    }
-    return any;
 }
 
 enum weft_rc weft_engine_steer(struct weft_engine *engine, const struct weft_steering *steering,
@@ -520,12 +455,20 @@ enum weft_rc weft_engine_steer(struct weft_engine *engine, const struct weft_ste
         const struct weft_err *kept = weft_err_dup(steering->arena, &story);
         ret_answer[i] = (struct weft_steer_result){WEFT_FAILED(kept)};
     }
-    struct round all = {.steering = steering, .ns = ns, .answer = ret_answer, .skip = skip};
+    struct steer_call all = {.steering = steering,
+                             .ids = {.first = count ? &steering->item->id : NULL,
+                                     .stride = sizeof(*steering->item),
+                                     .count = count},
+                             .ns = ns,
+                             .answer = ret_answer};
+    bool again = false;
     if (!rc && count)
-        rc = run_round(engine, &all, arena, err);
-    /* A member may have been refused for an upstream that a later transaction brought back. */
-    while (!rc && all.chunks > 1 && all.changed && find_refused(&all))
-        rc = run_round(engine, &all, arena, err);
+        rc = run_round(engine, &all, skip, arena, &again, err);
+    while (!rc && again) {
+        for (size_t i = 0; i < count; i++)
+            skip[i] = ret_answer[i].rc != WEFT_CONFLICT;
+        rc = run_round(engine, &all, skip, arena, &again, err);
+    }
     weft_arena_free(arena);
     return rc;
 }

@@ -2,11 +2,9 @@
 #ifndef WEFT_ENGINE_JOB_CONTROL_H
 #define WEFT_ENGINE_JOB_CONTROL_H
 
-/* Cancel, replay, priority, deadline and revoke, by id. */
+/* Cancel, replay, priority, deadline and revoke by id; cancel and replay by filter. */
 
-#include "base/base.h"
 #include "core/result.h"
-#include "weft/weft.h"
 
 struct weft_arena;
 struct weft_engine;
@@ -26,5 +24,11 @@ WEFT_MUST_CHECK enum weft_rc weft_engine_steer(struct weft_engine *engine,
                                                const struct weft_steering *steering,
                                                struct weft_steer_result *ret_answer,
                                                struct weft_err *err);
+
+/* Cancel or replay of all executions that a filter matches (control_filter.c). */
+WEFT_MUST_CHECK enum weft_rc weft_engine_steer_all(struct weft_engine *engine,
+                                                   const struct weft_steer_all *args,
+                                                   struct weft_sweep *ret_sweep,
+                                                   struct weft_err *err);
 
 #endif

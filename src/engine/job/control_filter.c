@@ -4,21 +4,22 @@
  * Cancel and replay by filter: pages of the list, newest first, each steered by id (control.c).
  *
  * Replays of members of flows. Pages come newest first, so a member mostly comes before its
- * upstreams and is refused for their sake. What a call refused it tries again, oldest first, as
- * long as that brings others back: in the end all are replayed whose joins the members that the
- * call has met allow, in whatever order ids and edges stand.
+ * upstreams and is refused because of them. A call tries refused members again, oldest first, as
+ * long as that replays others: in the end it has replayed every member that it met and whose join
+ * allows it, whatever the order of ids and edges is.
  *
- * Upstreams may also lie beyond the bound of a call. Its cursor then says that members were refused
- * (`refused`), and a later one that something was replayed since (`changed`). A call that comes to
- * the end of the list with both gives a cursor all the same: it leads to the beginning, to another
- * pass over what is left. A pass that replays nothing after a refusal is the last one, so following
- * the cursors comes to an end, and then no member is left out whose upstreams the filter fits. A
- * later pass takes only what had ended when the first one began (`began_us`): a member that was
- * replayed and failed again is not replayed twice. A member is never blocked for an upstream that
- * is only going to be replayed: if the caller stopped between two calls, it would wait for ever.
+ * Upstreams may also lie beyond the bound of a call. Its cursor then records that members were
+ * refused (`refused`), and a later one that an execution was replayed since (`changed`). A call
+ * that comes to the end of the list with both gives a cursor all the same: it leads to the
+ * beginning, to another pass. A pass that replays nothing after a refusal is the last one, so
+ * following the cursors comes to an end, and then no member is left out whose upstreams the filter
+ * fits. A later pass takes only executions that had ended when the first one began (`began_us`): a
+ * member that was replayed and failed again is not replayed twice. A member is never blocked for an
+ * upstream that is only going to be replayed: if the caller stopped between two calls, it would
+ * wait for ever.
  */
 
-#include "engine/job/control_filter.h"
+#include "engine/job/control.h"
 
 #include "base/arena.h"
 #include "base/clock.h"
@@ -27,7 +28,6 @@
 #include "core/cursor.h"
 #include "core/spec.h"
 #include "engine/engine_state.h"
-#include "engine/job/control.h"
 #include "engine/job/execution_read.h"
 #include "engine/job/list.h"
 
@@ -41,7 +41,7 @@ enum { SWEEP_PAGES_MAX = 200 };
 
 /* ---- Passes ---------------------------------------------------------------------------------- */
 
-/* What a cursor carries from call to call, before the cursor of the list itself. */
+/* The part of a cursor before the cursor of the list itself. */
 struct pass {
     weft_usec began_us; /* the first call; 0: no member has been refused */
     bool refused;       /* members, by a call before */
@@ -124,7 +124,7 @@ static enum weft_rc steer_items(struct weft_engine *engine, struct sweep *sweep,
     return rc;
 }
 
-/* Tries what was refused again, as long as that brings others back. */
+/* Tries refused members again, as long as that replays others. */
 static enum weft_rc steer_refused(struct weft_engine *engine, struct sweep *sweep,
                                   struct weft_err *err)
 {
@@ -142,7 +142,7 @@ static enum weft_rc steer_refused(struct weft_engine *engine, struct sweep *swee
     return rc;
 }
 
-/* Steers one page of the list, counting what fitted and what changed. */
+/* Steers one page of the list, counting matches and changes. */
 static enum weft_rc steer_page(struct weft_engine *engine, struct sweep *sweep,
                                struct weft_err *err)
 {
@@ -188,7 +188,7 @@ static enum weft_rc check_sweep(const struct weft_steer_all *args, struct weft_e
     return weft_text_check(args->reason, WEFT_REASON_MAX, "reason", err);
 }
 
-/* The call has ended: what the next one, if there is any, has to know. */
+/* The call has ended: sets the cursor for the next one. */
 static void end_pass(struct weft_engine *engine, struct sweep *sweep)
 {
     struct pass *pass = &sweep->pass;
@@ -221,9 +221,9 @@ static enum weft_rc begin_pass(struct sweep *sweep, struct weft_err *err)
 }
 
 /*
- * Walks only what can be changed, from the newest on or from where the call before ended. A cursor
- * is an id, and ids only grow: what is submitted or replayed meanwhile lies behind it and is not
- * met again in this pass.
+ * Walks only executions that can be changed, from the newest on or from where the call before
+ * ended. A cursor is an id, and ids only grow: an execution that is submitted or replayed meanwhile
+ * lies behind it and is not met again in this pass.
  */
 enum weft_rc weft_engine_steer_all(struct weft_engine *engine, const struct weft_steer_all *args,
                                    struct weft_sweep *ret_sweep, struct weft_err *err)
@@ -245,7 +245,8 @@ enum weft_rc weft_engine_steer_all(struct weft_engine *engine, const struct weft
         rc = steer_page(engine, &sweep, err);
     } while (!rc && sweep.count.more && sweep.looked < most && ++pages < SWEEP_PAGES_MAX &&
              sweep.empty_us < SWEEP_EMPTY_US);
-    /* The pages before stand: the caller is told of them, and meets the locked flow again. */
+    /* The pages before it are committed: the answer counts them, and the next call meets the lock.
+     */
     if (rc && err && err->cause == WEFT_CAUSE_FLOW_LOCKED && sweep.looked > 0)
         rc = WEFT_OK;
     if (!rc)

@@ -12,12 +12,10 @@
 #include "core/cursor.h"
 #include "core/policy.h"
 #include "core/spec.h"
-#include "core/state.h"
 #include "engine/job/list.h"
 #include "engine/names/names.h"
 #include "engine/tx/tx.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -118,30 +116,6 @@ static int by_row_id(const void *left, const void *right)
     return weft_id_cmp(&a->execution.id.value, &b->execution.id.value);
 }
 
-/* A part of a describe: the ids that were asked for and where their answers go. */
-struct picking {
-    const struct weft_id *id;
-    struct weft_execution *item;
-    size_t count;
-};
-
-/* Rows are sorted by their id, so that each item finds its own. */
-static void pick_items(struct weft_engine *engine, const struct weft_rows *rows, int32_t space,
-                       struct weft_arena *arena, const struct picking *picking)
-{
-    struct weft_describe_out *row = weft_out_describe(rows);
-    if (rows->count > 0) /* where there are none there is no array, which qsort() wants */
-        qsort(row, rows->count, sizeof(*row), by_row_id);
-    for (size_t i = 0; i < picking->count; i++) {
-        picking->item[i] = (struct weft_execution){.id = picking->id[i], .percent = -1};
-        const struct weft_describe_out key = {.execution.id.value = picking->id[i]};
-        const struct weft_describe_out *found =
-            rows->count ? bsearch(&key, row, rows->count, sizeof(*row), by_row_id) : NULL;
-        if (found && weft_find_queue(engine, found->execution.queue)->ns == space)
-            picking->item[i] = weft_read_execution(engine, rows, (size_t)(found - row), arena);
-    }
-}
-
 enum weft_rc weft_engine_describe(struct weft_engine *engine, const char *ns,
                                   const struct weft_id *id, size_t count, struct weft_arena *arena,
                                   struct weft_execution *ret_item, struct weft_err *err)
@@ -158,7 +132,17 @@ enum weft_rc weft_engine_describe(struct weft_engine *engine, const char *ns,
         rc = weft_read_chunk(engine, &call, arena, &rows, err);
         if (rc)
             break;
-        pick_items(engine, &rows, space, arena, &(struct picking){id + at, ret_item + at, part});
+        /* Rows are sorted by their id, so that each item finds its own. */
+        struct weft_describe_out *row = weft_out_describe(&rows);
+        qsort(row, rows.count, sizeof(*row), by_row_id);
+        for (size_t i = at; i < at + part; i++) {
+            const struct weft_describe_out key = {.execution.id.value = id[i]};
+            const struct weft_describe_out *found =
+                bsearch(&key, row, rows.count, sizeof(*row), by_row_id);
+            ret_item[i] = (struct weft_execution){.id = id[i], .percent = -1};
+            if (found && weft_find_queue(engine, found->execution.queue)->ns == space)
+                ret_item[i] = weft_read_execution(engine, &rows, (size_t)(found - row), arena);
+        }
     }
     return rc;
 }
@@ -223,10 +207,9 @@ static bool read_place(const char *text, struct attempts_place *ret_place)
     return good && epoch == ret_place->epoch && replay == ret_place->replay;
 }
 
-static struct weft_attempt read_attempt(struct weft_engine *engine, const struct weft_rows *rows,
-                                        size_t i)
+static struct weft_attempt read_attempt(struct weft_engine *engine,
+                                        const struct weft_attempts_out *row)
 {
-    const struct weft_attempts_out *row = &weft_out_attempts(rows)[i];
     return (struct weft_attempt){
         .epoch = row->epoch,
         .attempt = row->attempt,
@@ -242,26 +225,32 @@ static struct weft_attempt read_attempt(struct weft_engine *engine, const struct
 
 /* A walk over the attempts of an execution. */
 struct attempts_walk {
-    const struct weft_id *id;
-    uint32_t limit; /* of a page */
-    struct attempts_place place;
-    bool more; /* behind place */
+    const char *ns;
+    struct weft_id id;
+    uint32_t limit;              /* of a page */
+    struct attempts_place place; /* the last attempt that was read */
+    bool more;                   /* behind place */
 };
 
-/* Reads the next page, and moves on. */
+/* Reads the next page, and moves on. An execution of another namespace has no attempts here. */
 static enum weft_rc read_attempts(struct weft_engine *engine, struct attempts_walk *walk,
                                   struct weft_arena *arena, struct weft_attempts_page *ret_page,
                                   struct weft_err *err)
 {
-    struct attempts_place *place = &walk->place;
+    struct weft_execution execution;
+    enum weft_rc rc = weft_engine_describe(engine, walk->ns, &walk->id, 1, arena, &execution, err);
+    if (!rc && execution.state == WEFT_STATE_NONE)
+        rc = weft_fail_field(err, WEFT_NOT_FOUND, "id", "there is no such execution");
+    if (rc)
+        return rc;
     struct weft_call call;
-    struct weft_rows rows = {0};
-    struct weft_attempts_in *in = weft_call_attempts(&call, arena);
-    in->id = *walk->id;
-    in->epoch = place->epoch;
-    in->replay = place->replay;
-    in->limit = (int64_t)walk->limit + 1;
-    enum weft_rc rc = weft_tx_once(engine, WEFT_TX_READ, &call, arena, &rows, err);
+    struct weft_rows rows;
+    *weft_call_attempts(&call, arena) =
+        (struct weft_attempts_in){.id = walk->id,
+                                  .epoch = walk->place.epoch,
+                                  .replay = walk->place.replay,
+                                  .limit = walk->limit + INT64_C(1)};
+    rc = weft_tx_once(engine, WEFT_TX_READ, &call, arena, &rows, err);
     if (rc)
         return rc;
     size_t count = rows.count < walk->limit ? rows.count : walk->limit;
@@ -273,27 +262,13 @@ static enum weft_rc read_attempts(struct weft_engine *engine, struct attempts_wa
     if (rc)
         return rc;
     struct weft_attempt *item = weft_new_array(arena, struct weft_attempt, count + 1);
-    for (size_t i = 0; i < count; i++)
-        item[i] = read_attempt(engine, &rows, i);
-    if (count > 0) {
-        place->epoch = row[count - 1].epoch;
-        place->replay = row[count - 1].replay;
+    for (size_t i = 0; i < count; i++) {
+        item[i] = read_attempt(engine, &row[i]);
+        walk->place = (struct attempts_place){row[i].epoch, row[i].replay};
     }
     *ret_page = (struct weft_attempts_page){.item = item, .count = count};
     walk->more = rows.count > count;
     return WEFT_OK;
-}
-
-/* An execution of another namespace has no attempts here. */
-static enum weft_rc check_visible(struct weft_engine *engine, const char *ns,
-                                  const struct weft_id *id, struct weft_arena *arena,
-                                  struct weft_err *err)
-{
-    struct weft_execution execution;
-    enum weft_rc rc = weft_engine_describe(engine, ns, id, 1, arena, &execution, err);
-    if (!rc && execution.state == WEFT_STATE_NONE)
-        rc = weft_fail_field(err, WEFT_NOT_FOUND, "id", "there is no such execution");
-    return rc;
 }
 
 enum weft_rc weft_engine_attempts_page(struct weft_engine *engine,
@@ -303,7 +278,8 @@ enum weft_rc weft_engine_attempts_page(struct weft_engine *engine,
 {
     char text[WEFT_ID_TEXT], after[WEFT_CURSOR_PLACE_MAX + 1];
     size_t size = 0;
-    struct attempts_walk walk = {.id = &asking->id,
+    struct attempts_walk walk = {.ns = asking->ns,
+                                 .id = asking->id,
                                  .limit = asking->limit ? asking->limit : WEFT_PAGE_DEFAULT,
                                  .place = {-1, -1}};
     weft_id_print(&asking->id, text);
@@ -314,8 +290,6 @@ enum weft_rc weft_engine_attempts_page(struct weft_engine *engine,
         if (!rc && !read_place(after, &walk.place))
             rc = weft_cursor_refuse(err);
     }
-    if (!rc)
-        rc = check_visible(engine, asking->ns, &asking->id, arena, err);
     if (!rc)
         rc = read_attempts(engine, &walk, arena, ret_page, err);
     if (rc || !walk.more)
@@ -329,25 +303,11 @@ enum weft_rc weft_engine_attempts(struct weft_engine *engine, const char *ns,
                                   const struct weft_id *id, struct weft_arena *arena,
                                   struct weft_attempts *ret_attempts, struct weft_err *err)
 {
-    struct attempts_walk walk = {.id = id, .limit = WEFT_PAGE_MAX, .place = {-1, -1}, .more = true};
-    struct weft_attempt *item = NULL;
-    size_t count = 0;
-    enum weft_rc rc = check_visible(engine, ns, id, arena, err);
-    while (!rc && walk.more) {
-        struct weft_attempts_page page;
-        rc = read_attempts(engine, &walk, arena, &page, err);
-        if (rc)
-            break;
-        struct weft_attempt *all =
-            weft_new_array(arena, struct weft_attempt, count + page.count + 1);
-        if (count > 0)
-            memcpy(all, item, count * sizeof(*all));
-        memcpy(all + count, page.item, page.count * sizeof(*all));
-        item = all;
-        count += page.count;
-    }
+    struct attempts_walk all = {.ns = ns, .id = *id, .limit = INT32_MAX - 1, .place = {-1, -1}};
+    struct weft_attempts_page page;
+    enum weft_rc rc = read_attempts(engine, &all, arena, &page, err);
     if (!rc)
-        *ret_attempts = (struct weft_attempts){.item = item, .count = count};
+        *ret_attempts = (struct weft_attempts){.item = page.item, .count = page.count};
     return rc;
 }
 

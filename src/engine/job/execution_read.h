@@ -4,7 +4,6 @@
 
 /* Reading executions by id: description, attempts, payload, result. */
 
-#include "base/base.h"
 #include "store/store.h"
 #include "weft/weft.h"
 
@@ -47,8 +46,8 @@ WEFT_MUST_CHECK enum weft_rc weft_engine_describe(struct weft_engine *engine, co
                                                   struct weft_err *err);
 
 /*
- * Which of these executions and flows, in whatever namespace, are over or not there: a hint for
- * those that wait for their end. In the arena.
+ * Which of these executions and flows, in any namespace, are over or not there: a hint for requests
+ * that wait for their end. In the arena.
  */
 WEFT_MUST_CHECK enum weft_rc weft_engine_ended(struct weft_engine *engine, const struct weft_id *id,
                                                size_t count, struct weft_arena *arena,

@@ -127,8 +127,9 @@ static enum weft_rc answer_rest(struct weft_engine *engine, struct weft_lease_ca
             if (lease_at(call, call->chunk.item[k])->epoch != out->epoch)
                 continue;
             drains[k] = call->op->asked != WEFT_ENDED_NONE && out->draining;
+            bool locked = call->state && call->state[k] != WEFT_STATE_NONE;
             facts[k] = (struct weft_lease_facts){
-                .state = out->state.value,
+                .state = locked ? call->state[k] : (enum weft_state)out->state.value,
                 .epoch = out->now_epoch.value,
                 .ended = out->ended.value,
                 .answer = out->answer.value,

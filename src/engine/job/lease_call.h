@@ -5,7 +5,6 @@
 /* A call about leases: its items, chunks and answers, whatever the operation is. */
 
 #include "core/result.h"
-#include "core/state.h"
 #include "engine/job/change.h"
 #include "engine/tx/batch.h"
 #include "engine/tx/tx.h"
@@ -46,6 +45,8 @@ struct weft_lease_call {
     struct weft_rows completed;  /* the same, of completions */
     bool maybe_committed;        /* an earlier try may have been committed: see weft_tx */
     bool *found;                 /* which of the chunk held their leases; of the last try too */
+    enum weft_state
+        *state; /* of the others: their rows at their turn, NONE: ask the record; or NULL */
 };
 
 /* A call with all its items. */

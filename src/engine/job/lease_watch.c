@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Telling workers of leases that others ended. A watch takes the draining rows of a worker that it
- * was not told of and marks them in the same statement, so each is told once, whichever replica is
- * asked. It is a hint: a worker that misses one learns at its next renewal.
+ * Watches: a worker learns of leases that another party ended. A watch takes the worker's draining
+ * rows that no watch has returned and marks them in the same statement, so each is returned once,
+ * by any replica. It is a hint: a worker that misses it learns of the end at its next renewal.
  */
 
-#include "engine/job/lease_watch.h"
+#include "engine/job/leases.h"
 
 #include "base/arena.h"
 #include "core/fence.h"
@@ -14,13 +14,7 @@
 #include "engine/admin/workers.h"
 #include "engine/engine_state.h"
 
-static enum weft_rc check_watch(const struct weft_watch *watch, struct weft_err *err)
-{
-    enum weft_rc rc = weft_name_check(watch->worker, "worker", err);
-    return rc ? rc : weft_name_check(watch->ns, "namespace", err);
-}
-
-/* Finds the numbers of the workers' namespaces, then those of the names that are known. */
+/* Finds the numbers of the workers' namespaces, then of the worker names that are known. */
 static enum weft_rc find_workers(struct weft_engine *engine, const struct weft_watch *watch,
                                  struct weft_name_want *want, size_t count, struct weft_err *err)
 {
@@ -88,7 +82,9 @@ enum weft_rc weft_engine_meet_workers(struct weft_engine *engine, const struct w
     enum weft_rc rc = WEFT_OK;
     for (size_t i = 0; i < count && !rc; i++) {
         ret_met[i] = (struct weft_worker_met){0};
-        rc = check_watch(&watch[i], err);
+        rc = weft_name_check(watch[i].worker, "worker", err);
+        if (!rc)
+            rc = weft_name_check(watch[i].ns, "namespace", err);
     }
     if (!rc)
         rc = find_workers(engine, watch, want, count, err);
@@ -107,18 +103,6 @@ enum weft_rc weft_engine_worker_number(struct weft_engine *engine, const struct 
         *err = met.err;
     *ret_worker = rc ? 0 : met.number;
     return rc ? rc : met.err.rc;
-}
-
-/* Whether there is something to tell; most watches find nothing, and a read costs no commit. */
-static enum weft_rc look(struct weft_engine *engine, int32_t worker, struct weft_arena *arena,
-                         bool *ret_any, struct weft_err *err)
-{
-    struct weft_call call;
-    struct weft_rows rows;
-    weft_call_watch_look(&call, arena)->worker = worker;
-    enum weft_rc rc = weft_tx_once(engine, WEFT_TX_READ, &call, arena, &rows, err);
-    *ret_any = !rc && rows.count > 0;
-    return rc;
 }
 
 static enum weft_rc take(struct weft_engine *engine, int32_t worker, struct weft_arena *arena,
@@ -148,11 +132,15 @@ enum weft_rc weft_engine_watch(struct weft_engine *engine, const struct weft_wat
                                struct weft_err *err)
 {
     int32_t worker = 0;
-    bool any = false;
+    struct weft_call call;
+    struct weft_rows rows;
     enum weft_rc rc = weft_engine_worker_number(engine, watch, &worker, err);
-    if (!rc)
-        rc = look(engine, worker, arena, &any, err);
-    if (!rc && any)
+    if (rc)
+        return rc;
+    /* Most watches find nothing, and a read costs no commit. */
+    weft_call_watch_look(&call, arena)->worker = worker;
+    rc = weft_tx_once(engine, WEFT_TX_READ, &call, arena, &rows, err);
+    if (!rc && rows.count > 0)
         return take(engine, worker, arena, ret_watched, err);
     if (!rc)
         *ret_watched = (struct weft_watched){0};

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The operations of a worker on its leases: renew, complete, fail, delay, release. What they have
- * in common is in lease_call.c.
+ * The operations of a worker on its leases: renew, complete, fail, delay, release. Their common
+ * course is lease_call.c.
  */
 
 #include "engine/job/leases.h"
@@ -247,12 +247,15 @@ static enum weft_rc decide_body(struct weft_tx *tx, void *context, struct weft_e
     if (rc)
         return rc;
     call->found = weft_new_array(tx->arena, bool, call->chunk.count + 1);
+    call->state = weft_new_array(tx->arena, enum weft_state, call->chunk.count + 1);
     for (size_t k = 0; k < call->chunk.count; k++) {
         const struct weft_lease *lease = weft_lease_item(call, k);
         struct weft_change *change = weft_change_find(&call->changes, &lease->id);
+        if (!change)
+            continue;
         /* apply: an item before this one has ended the lease. */
-        if (!change || change->apply || change->before.state != WEFT_STATE_RUNNING ||
-            change->before.epoch != lease->epoch)
+        call->state[k] = change->apply ? change->step.after.state : change->before.state;
+        if (call->state[k] != WEFT_STATE_RUNNING || change->before.epoch != lease->epoch)
             continue;
         struct weft_event event = call->op->decide(tx, call->op, lease, change);
         bool legal = weft_change_step(change, &event);
@@ -304,7 +307,7 @@ enum weft_rc weft_engine_put_back(struct weft_engine *engine, enum weft_put_back
     return weft_lease_run(engine, &ops[DELAY + kind], item, count, arena, ret_answer, err);
 }
 
-/* Results are bounded together: a call is cut where they would pass what a transaction holds. */
+/* A call is cut where its results together would pass the bound of a transaction. */
 enum weft_rc weft_engine_complete(struct weft_engine *engine, const struct weft_complete *item,
                                   size_t count, struct weft_arena *arena,
                                   struct weft_lease_result *ret_answer, struct weft_err *err)

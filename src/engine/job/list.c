@@ -12,7 +12,7 @@
  * be many more.
  *
  * No statement looks at more than WEFT_SCAN_MAX rows. A list whose filter fits little repeats it
- * until something fits or its time is up, and then says how far it looked: a caller that follows
+ * until something fits or its time is up, and then returns how far it looked: a caller that follows
  * the cursors is never kept waiting for long, and seldom sees a page without items.
  */
 
@@ -24,12 +24,10 @@
 #include "base/id.h"
 #include "core/cursor.h"
 #include "core/spec.h"
-#include "core/state.h"
 #include "engine/engine_state.h"
 #include "engine/job/execution_read.h"
 
 #include <inttypes.h>
-#include <string.h>
 
 enum {
     WALK_FIRST = 64,    /* rows beyond twice the page that a list looks at first */
@@ -78,15 +76,17 @@ struct weft_id weft_id_above(const struct weft_id_short *wanted)
 static enum weft_rc check_filter(const struct weft_filter *filter, struct weft_arena *arena,
                                  struct resolved_filter *out, struct weft_err *err)
 {
+    const struct {
+        const char *text, *field;
+    } name[] = {
+        {filter->lane, "lane"},
+        {filter->tenant, "tenant"},
+        {filter->kind, "kind"},
+        {filter->worker, "worker"},
+    };
     enum weft_rc rc = WEFT_OK;
-    if (filter->lane)
-        rc = weft_name_check(filter->lane, "lane", err);
-    if (!rc && filter->tenant)
-        rc = weft_name_check(filter->tenant, "tenant", err);
-    if (!rc && filter->kind)
-        rc = weft_name_check(filter->kind, "kind", err);
-    if (!rc && filter->worker)
-        rc = weft_name_check(filter->worker, "worker", err);
+    for (size_t i = 0; i < WEFT_LEN(name) && !rc; i++)
+        rc = name[i].text ? weft_name_check(name[i].text, name[i].field, err) : WEFT_OK;
     if (!rc && filter->tag)
         rc = weft_tag_needle(filter->tag, arena, &out->needle, err);
     if (!rc && filter->error_class)
@@ -191,7 +191,7 @@ static bool of_the_living(const struct weft_listing *listing)
 static int source_of(const struct weft_listing *listing)
 {
     enum weft_state state = listing->filter.state;
-    bool by_id = listing->filter.id; /* few spans: the ids are a range */
+    bool by_id = listing->filter.id || listing->filter.key; /* few spans: the ids are a range */
     if (weft_id_is_zero(&listing->filter.flow)) {
         /* No operation leads to the two states without an index. */
         bool indexed = state != WEFT_STATE_SUSPENDED && state != WEFT_STATE_HELD;
@@ -206,7 +206,7 @@ static const char *number_text(int64_t number, struct weft_arena *arena)
     return number ? weft_arena_printf(arena, "%" PRId64, number) : NULL;
 }
 
-/* What the cursors of a list are bound to. */
+/* The list and filter that its cursors are bound to. */
 static struct weft_cursor_list cursor_list(const struct weft_listing *listing,
                                            struct weft_arena *arena)
 {
@@ -264,74 +264,6 @@ static void list_call(struct weft_call *call, struct weft_arena *arena,
         in->ended = weft_some(listing->source == WEFT_LIST_ENDED);
 }
 
-static bool in_span(weft_usec moment_us, weft_usec since_us, weft_usec until_us)
-{
-    return (!since_us && !until_us) ||
-           (moment_us && moment_us >= since_us && (!until_us || moment_us < until_us));
-}
-
-static bool same_if_given(const char *wanted, const char *found)
-{
-    return !wanted || (found && strcmp(wanted, found) == 0);
-}
-
-static bool id_fits(const struct resolved_filter *filter, const struct weft_id *id)
-{
-    char text[WEFT_ID_TEXT];
-    weft_id_print(id, text);
-    const char *suffix = filter->short_id.suffix;
-    return weft_id_cmp(id, &filter->short_id.low) >= 0 &&
-           weft_id_cmp(id, &filter->short_id.high) <= 0 &&
-           strcmp(text + strlen(text) - strlen(suffix), suffix) == 0;
-}
-
-/* Whether an execution that was found by its key fits the rest of the filter; see list in SQL. */
-static bool fits(const struct weft_listing *listing, const struct resolved_filter *resolved,
-                 const struct weft_execution *found)
-{
-    const struct weft_filter *filter = &listing->filter;
-    bool has_tag = !filter->tag;
-    for (size_t i = 0; i < found->tag_count && !has_tag; i++)
-        has_tag = strcmp(found->tags[i].key, filter->tag->key) == 0 &&
-                  strcmp(found->tags[i].value, filter->tag->value) == 0;
-    return has_tag && found->state != WEFT_STATE_NONE &&
-           (listing->source == WEFT_LIST_BY_STATE ||
-            weft_state_living(found->state) == (listing->source == WEFT_LIST_LIVING)) &&
-           (!filter->state || filter->state == found->state) &&
-           same_if_given(filter->lane, found->lane) && same_if_given(filter->kind, found->kind) &&
-           same_if_given(filter->tenant, found->tenant) &&
-           same_if_given(filter->worker, found->worker) &&
-           same_if_given(filter->error_class, found->error_class) &&
-           in_span(found->created_us, filter->created_since_us, filter->created_until_us) &&
-           in_span(found->finished_us, filter->finished_since_us, filter->finished_until_us) &&
-           (!filter->id || id_fits(resolved, &found->id)) &&
-           (weft_id_is_zero(&filter->flow) || weft_id_cmp(&filter->flow, &found->flow) == 0);
-}
-
-/* The one execution with a key, when it fits the rest of the filter as well. */
-static enum weft_rc list_by_key(struct weft_engine *engine, const struct weft_listing *listing,
-                                const struct resolved_filter *resolved, struct weft_arena *arena,
-                                struct weft_read_page *page, struct weft_err *err)
-{
-    const struct weft_filter *filter = &listing->filter;
-    struct weft_call call;
-    struct weft_rows rows = {0};
-    enum weft_rc rc = weft_text_check(filter->key, WEFT_KEY_MAX, "key", err);
-    if (rc)
-        return rc;
-    struct weft_key_read_in *in = weft_call_key_read(&call, arena, 1);
-    in->row[0].namespace = resolved->ns;
-    in->row[0].key = filter->key;
-    rc = weft_tx_once(engine, WEFT_TX_READ, &call, arena, &rows, err);
-    if (rc || rows.count == 0)
-        return rc;
-    rc = weft_engine_describe(engine, filter->ns, &weft_out_key_read(&rows)->id, 1, arena,
-                              page->item, err);
-    page->count = !rc && fits(listing, resolved, page->item);
-    return rc;
-}
-
-/* Whether a list that has found `count` of the `limit` it wants should look at more rows. */
 bool weft_list_goes_on(const struct weft_list_scan *look, size_t count, size_t limit)
 {
     if (count >= limit)
@@ -341,7 +273,6 @@ bool weft_list_goes_on(const struct weft_list_scan *look, size_t count, size_t l
     return count == 0 && weft_boot_us() - look->began_us < look->allowed_us;
 }
 
-/* How many rows to look at next: more and more, up to the bound of a statement. */
 uint32_t weft_list_next_rows(const struct weft_list_scan *look, uint32_t first)
 {
     uint64_t left = look->looked < WEFT_SCAN_MAX ? WEFT_SCAN_MAX - look->looked : WEFT_SCAN_MAX;
@@ -351,27 +282,56 @@ uint32_t weft_list_next_rows(const struct weft_list_scan *look, uint32_t first)
 
 /* A list under way: it looks at more and more rows at a time until its page is full. */
 struct walk {
+    struct weft_engine *engine;
+    const struct weft_listing *listing;
+    struct weft_arena *arena;
+    struct resolved_filter filter;
     struct weft_call call;
-    struct weft_read_page *page;
+    struct weft_read_page page;
     uint32_t limit;
     struct weft_list_scan look;
     struct weft_id after; /* the last row that was looked at */
-    struct weft_id floor; /* no row below it fits */
     int source;
     bool at_end;
 };
+
+/* Narrows the range of ids to the one execution with the key of the filter. */
+static enum weft_rc resolve_key(struct walk *walk, struct weft_err *err)
+{
+    struct resolved_filter *filter = &walk->filter;
+    const char *key = walk->listing->filter.key;
+    struct weft_call call;
+    struct weft_rows rows;
+    enum weft_rc rc = weft_text_check(key, WEFT_KEY_MAX, "key", err);
+    if (rc)
+        return rc;
+    struct weft_key_read_in *in = weft_call_key_read(&call, walk->arena, 1);
+    in->row[0].namespace = filter->ns;
+    in->row[0].key = key;
+    rc = weft_tx_once(walk->engine, WEFT_TX_READ, &call, walk->arena, &rows, err);
+    if (rc)
+        return rc;
+    const struct weft_key_read_out *row = weft_out_key_read(&rows);
+    filter->nothing = rows.count == 0 || weft_id_cmp(&row->id, &filter->floor) < 0 ||
+                      weft_id_cmp(&row->id, &filter->ceiling) >= 0;
+    if (filter->nothing)
+        return WEFT_OK;
+    filter->floor = row->id;
+    filter->ceiling = weft_id_above(&(struct weft_id_short){.high = row->id});
+    return WEFT_OK;
+}
 
 /*
  * Where spans may be missing, because a replica of the release before them wrote there or there is
  * one namespace, all ids are walked. Sets the source and the floor of this step: it does not cross
  * the ends of that stretch.
  */
-static int step_source(struct weft_engine *engine, const struct walk *walk, struct weft_id *floor)
+static int step_source(const struct walk *walk, struct weft_id *floor)
 {
-    weft_usec since_us = atomic_load(&engine->unspanned.since_us);
-    weft_usec until_us = atomic_load(&engine->unspanned.until_us);
-    *floor = walk->floor;
-    if (walk->source == SOURCE_SPANS && atomic_load(&engine->unspanned.all))
+    const struct weft_unspanned *gap = &walk->engine->unspanned;
+    weft_usec since_us = atomic_load(&gap->since_us), until_us = atomic_load(&gap->until_us);
+    *floor = walk->filter.floor;
+    if (walk->source == SOURCE_SPANS && atomic_load(&gap->all))
         return SOURCE_ALL_IDS;
     if (walk->source != SOURCE_SPANS || until_us == 0)
         return walk->source;
@@ -385,80 +345,93 @@ static int step_source(struct weft_engine *engine, const struct walk *walk, stru
 }
 
 /* Where the step after this one begins; the walk is at its end when there is none. */
-static void advance(struct walk *walk, const struct weft_rows *rows, uint32_t scan,
-                    const struct weft_id *floor)
+static void advance(struct walk *walk, const struct weft_rows *rows)
 {
+    const struct weft_list_in *in = weft_in_list(&walk->call);
     const struct weft_list_out *row = weft_out_list(rows);
-    uint32_t scanned = (uint32_t)row->scanned;
-    walk->look.looked += scanned > 0 ? scanned : 1;
-    if (scanned >= scan) {
+    walk->look.looked += row->scanned > 0 ? (uint64_t)row->scanned : 1;
+    if (row->scanned >= in->scan) {
         walk->after = row->last.value;
     } else if (row->bound.set) {
         /* The first row that was not looked at may be this one: begin just above it. */
         walk->after = weft_id_above(&(struct weft_id_short){.high = row->bound.value});
     } else {
-        walk->at_end = weft_id_cmp(floor, &walk->floor) <= 0;
-        walk->after = *floor;
+        walk->at_end = weft_id_cmp(&in->floor, &walk->filter.floor) <= 0;
+        walk->after = in->floor;
     }
 }
 
-static enum weft_rc walk_on(struct weft_engine *engine, struct walk *walk, struct weft_arena *arena,
-                            struct weft_err *err)
+static enum weft_rc walk_on(struct walk *walk, struct weft_err *err)
 {
-    uint32_t scan = weft_list_next_rows(&walk->look, 2 * walk->limit + WALK_FIRST);
-    struct weft_id floor, end = weft_span_end(&walk->after);
-    struct weft_id above = weft_id_above(&(struct weft_id_short){.high = end});
+    struct weft_read_page *page = &walk->page;
     struct weft_list_in *in = weft_in_list(&walk->call);
-    in->source = step_source(engine, walk, &floor);
+    in->source = step_source(walk, &in->floor);
     in->after = walk->after;
-    in->above = above;
-    in->floor = floor;
-    in->scan = scan;
-    in->limit = walk->limit - (uint32_t)walk->page->count;
+    in->above = weft_id_above(&(struct weft_id_short){.high = weft_span_end(&walk->after)});
+    in->scan = weft_list_next_rows(&walk->look, 2 * walk->limit + WALK_FIRST);
+    in->limit = walk->limit - (uint32_t)page->count;
     struct weft_rows rows = {0};
-    enum weft_rc rc = weft_read_chunk(engine, &walk->call, arena, &rows, err);
+    enum weft_rc rc = weft_read_chunk(walk->engine, &walk->call, walk->arena, &rows, err);
     if (rc)
         return rc;
     for (size_t i = 0; i < rows.count; i++)
         if (weft_out_list(&rows)[i].execution.id.set)
-            walk->page->item[walk->page->count++] = weft_read_execution(engine, &rows, i, arena);
-    advance(walk, &rows, scan, &floor);
+            page->item[page->count++] = weft_read_execution(walk->engine, &rows, i, walk->arena);
+    advance(walk, &rows);
     return WEFT_OK;
 }
 
-/* Whether the namespace has few enough living executions that a list can read and sort them. */
-static enum weft_rc choose_source(struct weft_engine *engine, const struct weft_listing *listing,
-                                  const struct resolved_filter *filter, struct weft_arena *arena,
-                                  struct walk *walk, struct weft_err *err)
+/* Reads engine->unspanned: once, or for each list while there is one namespace in SQLite. */
+static enum weft_rc load_unspanned(struct walk *walk, struct weft_err *err)
+{
+    struct weft_unspanned *gap = &walk->engine->unspanned;
+    struct weft_call call;
+    struct weft_rows rows;
+    if (atomic_load(&gap->known))
+        return WEFT_OK;
+    weft_call_unspanned(&call, walk->arena);
+    enum weft_rc rc = weft_tx_once(walk->engine, WEFT_TX_READ, &call, walk->arena, &rows, err);
+    if (rc)
+        return rc;
+    const struct weft_unspanned_out *row = weft_out_unspanned(&rows);
+    bool all = rows.count > 0 && !row->until.set;
+    if (rows.count > 0 && !all) {
+        atomic_store(&gap->since_us, row->since.value);
+        atomic_store(&gap->until_us, row->until.value);
+    }
+    atomic_store(&gap->all, all);
+    atomic_store(&gap->known, !all);
+    return WEFT_OK;
+}
+
+/* A list of the living walks the spans where there are too many of them to read and sort. */
+static enum weft_rc choose_source(struct walk *walk, struct weft_err *err)
 {
     struct weft_call call;
-    struct weft_rows rows = {0};
-    enum weft_rc rc = weft_unspanned_load(engine, arena, err);
-    walk->source = source_of(listing);
+    struct weft_rows rows;
+    enum weft_rc rc = load_unspanned(walk, err);
+    walk->source = source_of(walk->listing);
     if (rc || walk->source != SOURCE_LIVING)
         return rc;
-    *weft_call_list_living(&call, arena) =
-        (struct weft_list_living_in){.namespace = filter->ns,
-                                     .state = weft_unless_zero(listing->filter.state),
+    *weft_call_list_living(&call, walk->arena) =
+        (struct weft_list_living_in){.namespace = walk->filter.ns,
+                                     .state = weft_unless_zero(walk->listing->filter.state),
                                      .most = LIVING_FEW};
-    rc = weft_tx_once(engine, WEFT_TX_READ, &call, arena, &rows, err);
+    rc = weft_tx_once(walk->engine, WEFT_TX_READ, &call, walk->arena, &rows, err);
     if (!rc && !weft_out_list_living(&rows)->few)
         walk->source = SOURCE_SPANS;
     return rc;
 }
 
 /* The walk from `after` on, until the page is full, the list at its end, or the time up. */
-static enum weft_rc fill_page(struct weft_engine *engine, const struct weft_listing *listing,
-                              const struct resolved_filter *filter, struct weft_arena *arena,
-                              struct walk *walk, struct weft_err *err)
+static enum weft_rc fill_page(struct walk *walk, struct weft_err *err)
 {
-    enum weft_rc rc = choose_source(engine, listing, filter, arena, walk, err);
-    walk->floor = filter->floor;
-    if (weft_id_cmp(&filter->ceiling, &walk->after) < 0)
-        walk->after = filter->ceiling;
-    list_call(&walk->call, arena, listing, filter);
-    while (!rc && !walk->at_end && weft_list_goes_on(&walk->look, walk->page->count, walk->limit))
-        rc = walk_on(engine, walk, arena, err);
+    enum weft_rc rc = choose_source(walk, err);
+    if (weft_id_cmp(&walk->filter.ceiling, &walk->after) < 0)
+        walk->after = walk->filter.ceiling;
+    list_call(&walk->call, walk->arena, walk->listing, &walk->filter);
+    while (!rc && !walk->at_end && weft_list_goes_on(&walk->look, walk->page.count, walk->limit))
+        rc = walk_on(walk, err);
     return rc;
 }
 
@@ -466,38 +439,38 @@ enum weft_rc weft_engine_list(struct weft_engine *engine, const struct weft_list
                               struct weft_arena *arena, struct weft_read_page *ret_page,
                               struct weft_err *err)
 {
-    struct resolved_filter filter;
-    struct weft_id after = WEFT_ID_LAST;
-    const struct weft_cursor_list cursors = cursor_list(listing, arena);
-    enum weft_rc rc = resolve_filter(engine, &listing->filter, arena, &filter, err);
-    if (!rc)
-        rc = weft_cursor_read_id(&cursors, listing->after, &after, err);
-    if (!rc)
-        rc = weft_page_limit(listing->limit, err);
     uint32_t limit = listing->limit ? listing->limit : WEFT_PAGE_DEFAULT;
-    struct weft_read_page page = {.item = weft_new_array(arena, struct weft_execution, limit + 1)};
-    if (!rc && !filter.nothing && listing->filter.key)
-        rc = list_by_key(engine, listing, &filter, arena, &page, err);
-    if (rc)
-        return rc;
-    if (filter.nothing || listing->filter.key) {
-        *ret_page = page;
-        return WEFT_OK;
-    }
-    struct walk walk = {.page = &page,
+    struct walk walk = {.engine = engine,
+                        .listing = listing,
+                        .arena = arena,
                         .limit = limit,
                         .look = {.began_us = weft_boot_us(),
                                  .allowed_us = listing->look_us ? listing->look_us : WEFT_LOOK_US},
-                        .after = after};
-    rc = fill_page(engine, listing, &filter, arena, &walk, err);
+                        .after = WEFT_ID_LAST};
+    const struct weft_cursor_list cursors = cursor_list(listing, arena);
+    enum weft_rc rc = resolve_filter(engine, &listing->filter, arena, &walk.filter, err);
+    if (!rc)
+        rc = weft_cursor_read_id(&cursors, listing->after, &walk.after, err);
+    if (!rc)
+        rc = weft_page_limit(listing->limit, err);
+    if (!rc && !walk.filter.nothing && listing->filter.key)
+        rc = resolve_key(&walk, err);
+    if (rc)
+        return rc;
+    struct weft_read_page *page = &walk.page;
+    page->item = weft_new_array(arena, struct weft_execution, limit + 1);
+    walk.at_end = walk.filter.nothing;
+    if (!walk.at_end)
+        rc = fill_page(&walk, err);
     if (rc)
         return rc;
     /* A full page goes on after its last row, a short one after the last that was looked at. */
-    if (!walk.at_end || page.count == limit)
-        page.next = weft_cursor_write_id(
-            &cursors, page.count == limit ? &page.item[limit - 1].id : &walk.after, arena);
-    if (page.next && page.count < limit)
-        page.looked_to_us = weft_id_time(&walk.after);
-    *ret_page = page;
+    bool full = page->count == limit;
+    if (!listing->filter.key && (!walk.at_end || full))
+        page->next =
+            weft_cursor_write_id(&cursors, full ? &page->item[limit - 1].id : &walk.after, arena);
+    if (page->next && !full)
+        page->looked_to_us = weft_id_time(&walk.after);
+    *ret_page = *page;
     return WEFT_OK;
 }

@@ -4,7 +4,6 @@
 
 /* Lists of executions, newest first. */
 
-#include "base/base.h"
 #include "weft/weft.h"
 
 struct weft_arena;
@@ -45,7 +44,11 @@ struct weft_list_scan {
 WEFT_MUST_CHECK enum weft_rc
 weft_engine_list(struct weft_engine *engine, const struct weft_listing *listing,
                  struct weft_arena *arena, struct weft_read_page *ret_page, struct weft_err *err);
+
+/* Whether a list that has found `count` of the `limit` it wants should look at more rows. */
 bool weft_list_goes_on(const struct weft_list_scan *look, size_t count, size_t limit);
+
+/* How many rows to look at next: more and more, up to the bound of a statement. */
 uint32_t weft_list_next_rows(const struct weft_list_scan *look, uint32_t first);
 
 /* A short form of an id, and the first id that does not begin so. */

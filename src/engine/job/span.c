@@ -75,38 +75,12 @@ enum weft_rc weft_spans_remove(struct weft_tx *tx, struct weft_span_row *row, si
     if (groups == 0)
         return WEFT_OK;
     struct weft_spans_remove_in *in = weft_call_spans_remove(&call, tx->arena, groups);
-    struct weft_id *end = weft_new_array(tx->arena, struct weft_id, groups);
     for (size_t i = 0, at = 0; i < count; i++) {
         if (row[i].count == 0)
             continue;
-        end[at] = weft_span_end(&row[i].id);
         in->row[at].namespace = row[i].ns;
         in->row[at].first = row[i].first;
-        in->row[at].last = end[at];
-        at++;
+        in->row[at++].last = weft_span_end(&row[i].id);
     }
     return weft_tx_run(tx, &call, 1, NULL, err);
-}
-
-enum weft_rc weft_unspanned_load(struct weft_engine *engine, struct weft_arena *arena,
-                                 struct weft_err *err)
-{
-    struct weft_unspanned *gap = &engine->unspanned;
-    struct weft_call call;
-    struct weft_rows rows = {0};
-    if (atomic_load(&gap->known))
-        return WEFT_OK;
-    weft_call_unspanned(&call, arena);
-    enum weft_rc rc = weft_tx_once(engine, WEFT_TX_READ, &call, arena, &rows, err);
-    if (rc)
-        return rc;
-    const struct weft_unspanned_out *row = weft_out_unspanned(&rows);
-    bool all = rows.count > 0 && !row->until.set;
-    if (rows.count > 0 && !all) {
-        atomic_store(&gap->since_us, row->since.value);
-        atomic_store(&gap->until_us, row->until.value);
-    }
-    atomic_store(&gap->all, all);
-    atomic_store(&gap->known, !all);
-    return WEFT_OK;
 }

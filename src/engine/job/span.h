@@ -34,16 +34,15 @@ struct weft_span_row {
     struct weft_id first; /* where that span begins */
 };
 
-/* Puts rows into spans: those of one namespace and one millisecond. The rows stay in their order.
- */
+/* Puts rows of one namespace and one millisecond into a span. The rows stay in their order. */
 void weft_spans_find(struct weft_span_row *row, size_t count, struct weft_arena *arena);
 
-/* What a statement that submits takes of a row. */
+/* The span of a row, for a statement that submits it. */
 struct weft_span_in weft_span_of(const struct weft_span_row *row);
 
 /*
  * Removes the spans of executions that this transaction has removed, where none is left. Two
- * transactions that remove the last executions of a span at the same time each see those of the
+ * transactions that remove the last executions of a span at the same time each see the rows of the
  * other and leave the span: it costs lists one look in vain, and no execution is ever without one.
  */
 WEFT_MUST_CHECK enum weft_rc weft_spans_remove(struct weft_tx *tx, struct weft_span_row *row,
@@ -51,9 +50,5 @@ WEFT_MUST_CHECK enum weft_rc weft_spans_remove(struct weft_tx *tx, struct weft_s
 
 /* The last id of the same millisecond: spans do not reach beyond it. */
 struct weft_id weft_span_end(const struct weft_id *id);
-
-/* Reads engine->unspanned: once, or for each list while there is one namespace in SQLite. */
-WEFT_MUST_CHECK enum weft_rc weft_unspanned_load(struct weft_engine *engine,
-                                                 struct weft_arena *arena, struct weft_err *err);
 
 #endif

@@ -3,7 +3,7 @@
 /*
  * Submitting: validate, intern, mint ids, write.
  *
- * Keyed items go in transactions of their own, because a key can be in somebody's open transaction:
+ * Keyed items go in transactions of their own, because an open transaction may hold a key:
  * they run under a short lock_timeout, and a batch that meets such a key is cut in halves until
  * only the items whose key is held answer `busy`. A batch that fails on data, which validation
  * should have caught, is cut in the same way until the bad item is alone.
@@ -18,7 +18,6 @@
 #include "engine/engine_state.h"
 #include "engine/job/joint.h"
 
-#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -76,18 +75,17 @@ static bool same_key(const struct weft_submission *a, const struct weft_submissi
 }
 
 /*
- * The keyed items in at most two rounds: the first item with each key, then all others. A client's
- * retry that is folded into the same call as its original meets it in a later transaction, when the
- * key is decided. However often a call names a key, it costs no transaction for each: in the second
- * round items with one key share a transaction. As a rule all of them lose to the first round.
- * Where the first item was refused, or its execution has been removed since, the first of them
- * takes the key (key_take goes by the order of this list) and the others read it in the same
- * transaction.
+ * Sorts keyed items for two rounds: the first item with each key, then all others. Returns the size
+ * of the first round. A client's retry that is folded into the same call as its original meets it
+ * in a later transaction, when the key is decided. However often a call names a key, it costs no
+ * transaction for each: in the second round items with one key share a transaction. As a rule all
+ * of them lose to the first round. Where the first item was refused, or its execution has been
+ * removed since, the first of them takes the key (key_take goes by the order of this list) and the
+ * others read it in the same transaction.
  */
-static size_t order_keyed(struct weft_submission **item, size_t count, struct weft_arena *arena,
-                          size_t *ret_round_end)
+static size_t order_keyed(struct weft_submission **item, size_t count, struct weft_arena *arena)
 {
-    qsort(item, count, sizeof(void *), by_key); /* pointers, not what they point to */
+    qsort(item, count, sizeof(void *), by_key); /* sorts the pointers */
     struct weft_submission **rest = weft_new_array(arena, struct weft_submission *, count + 1);
     size_t kept = 0, left = 0;
     for (size_t i = 0; i < count; i++) {
@@ -97,44 +95,31 @@ static size_t order_keyed(struct weft_submission **item, size_t count, struct we
             item[kept++] = item[i];
     }
     memcpy(item + kept, rest, left * sizeof(void *));
-    ret_round_end[0] = kept;
-    ret_round_end[1] = count;
-    return (kept > 0) + (left > 0);
+    return kept;
 }
 
 struct weft_submissions *weft_submission_batches(struct weft_submission *item, size_t count,
                                                  struct weft_arena *arena, size_t *ret_count)
 {
-    struct weft_submission **plain = weft_new_array(arena, struct weft_submission *, count + 1);
-    struct weft_submission **keyed = weft_new_array(arena, struct weft_submission *, count + 1);
-    size_t *end = weft_new_array(arena, size_t, count + 2);
-    size_t plain_count = 0, keyed_count = 0, batch_count = 0;
-    for (size_t i = 0; i < count; i++) {
-        if (item[i].spec.key)
-            keyed[keyed_count++] = &item[i];
-        else
-            plain[plain_count++] = &item[i];
-    }
-    size_t rounds = order_keyed(keyed, keyed_count, arena, end);
+    struct weft_submission **order = weft_new_array(arena, struct weft_submission *, count + 1);
+    size_t plain = 0, keyed = count;
+    for (size_t i = 0; i < count; i++)
+        order[item[i].spec.key ? --keyed : plain++] = &item[i];
+    const size_t end[] = {plain, plain + order_keyed(order + plain, count - plain, arena), count};
     struct weft_submissions *batch = weft_new_array(arena, struct weft_submissions, count + 1);
-
-    /* Section 0 is the plain items, section n the nth round of keyed ones. */
-    for (size_t section = 0; section <= rounds; section++) {
-        struct weft_submission **from = section ? keyed : plain;
-        size_t at = section > 1 ? end[section - 2] : 0;
-        size_t stop = section ? end[section - 1] : plain_count;
-        while (at < stop) {
-            struct weft_submissions *out = &batch[batch_count++];
-            *out = (struct weft_submissions){.item = from + at, .keyed = section > 0};
+    size_t batches = 0, at = 0;
+    for (size_t section = 0; section < WEFT_LEN(end); section++)
+        while (at < end[section]) {
+            struct weft_submissions *out = &batch[batches++];
+            *out = (struct weft_submissions){.item = order + at, .keyed = section > 0};
             size_t bytes = 0;
-            while (at < stop && out->count < WEFT_BATCH_MAX &&
-                   (out->count == 0 || bytes + from[at]->spec.payload_size <= WEFT_BATCH_BYTES)) {
-                bytes += from[at++]->spec.payload_size;
+            while (at < end[section] && out->count < WEFT_BATCH_MAX &&
+                   (out->count == 0 || bytes + order[at]->spec.payload_size <= WEFT_BATCH_BYTES)) {
+                bytes += order[at++]->spec.payload_size;
                 out->count++;
             }
         }
-    }
-    *ret_count = batch_count;
+    *ret_count = batches;
     return batch;
 }
 
@@ -169,11 +154,6 @@ struct weft_span_row *weft_submission_spans(struct weft_submission *const *item,
     return row;
 }
 
-static void answer_accepted(struct weft_submission *item)
-{
-    *item->answer = (struct weft_submit_result){.id = item->id, .state = item->spec.state};
-}
-
 static void put_rows(struct weft_tx *tx, const struct weft_submissions *part,
                      struct weft_call *ret_call)
 {
@@ -181,9 +161,10 @@ static void put_rows(struct weft_tx *tx, const struct weft_submissions *part,
     struct weft_submit_in *in = weft_call_submit(ret_call, tx->arena, part->count);
     in->now = part->now_us;
     for (size_t i = 0; i < part->count; i++) {
-        put_row(&in->row[i], part->item[i]);
+        const struct weft_submission *item = part->item[i];
+        put_row(&in->row[i], item);
         in->row[i].span = weft_span_of(&span[i]);
-        answer_accepted(part->item[i]);
+        *item->answer = (struct weft_submit_result){.id = item->id, .state = item->spec.state};
     }
 }
 
@@ -197,7 +178,7 @@ static enum weft_rc write_rows(struct weft_tx *tx, const struct weft_submissions
     return last ? weft_tx_last(tx, &call, 1, &rows, err) : weft_tx_run(tx, &call, 1, &rows, err);
 }
 
-/* Answers an item whose key was taken, from what holds the key now. */
+/* Answers an item whose key was taken, from the execution that holds the key now. */
 static void answer_taken(struct weft_submission *item, const struct weft_rows *rows,
                          struct weft_arena *arena)
 {
@@ -206,11 +187,8 @@ static void answer_taken(struct weft_submission *item, const struct weft_rows *r
         const struct weft_key_read_out *row = &weft_out_key_read(rows)[i];
         if (row->namespace != item->queue->ns || strcmp(row->key, item->spec.key) != 0)
             continue;
-        *answer = (struct weft_submit_result){
-            .id = row->id,
-            .state = row->state,
-            .duplicate = true,
-        };
+        *answer =
+            (struct weft_submit_result){.id = row->id, .state = row->state, .duplicate = true};
         if (row->fingerprint.size != sizeof(item->spec.fingerprint) ||
             memcmp(row->fingerprint.data, item->spec.fingerprint, row->fingerprint.size) != 0) {
             struct weft_err *story =
@@ -227,7 +205,7 @@ static void answer_taken(struct weft_submission *item, const struct weft_rows *r
     *answer = (struct weft_submit_result){WEFT_FAILED(story)};
 }
 
-/* Reads what items lost their keys to. They are in the order of keys: each key is read once. */
+/* Answers items whose keys are taken. They are in the order of keys: each key is read once. */
 static enum weft_rc answer_losers(struct weft_tx *tx, struct weft_submission **loser, size_t count,
                                   struct weft_arena *arena, struct weft_err *err)
 {
@@ -249,7 +227,7 @@ static enum weft_rc answer_losers(struct weft_tx *tx, struct weft_submission **l
     return rc;
 }
 
-/* Takes the keys, writes the winners, reads what the losers lost to. */
+/* Takes the keys, writes the items that got theirs, and answers the others. */
 static enum weft_rc write_keyed(struct weft_tx *tx, const struct weft_submissions *batch,
                                 struct weft_err *err)
 {
@@ -393,7 +371,7 @@ static enum weft_rc run_part(struct weft_engine *engine, struct weft_submissions
         tx.bytes += part->item[i]->spec.payload_size;
     enum weft_rc rc =
         weft_tx_do(&tx, part->keyed ? WEFT_TX_KEYED : WEFT_TX_WRITE, write_batch, part, err);
-    /* Nobody else has these ids: the try that nobody could tell of has put them there. */
+    /* No other call has these ids: the try with the unknown outcome has written them. */
     if (rc && tx.maybe_committed && err->cause == WEFT_CAUSE_DUPLICATE)
         rc = WEFT_OK;
     if (!rc)
@@ -436,8 +414,8 @@ enum weft_rc weft_submission_run(struct weft_engine *engine, const struct weft_s
 }
 
 /*
- * Items of one call without a key get ids that follow each other: what is submitted together is
- * mostly claimed and completed together, and then touches few pages instead of many. The ids walk
+ * Items of one call without a key get ids that follow each other: items submitted together are
+ * mostly claimed and completed together, and then touch few pages instead of many. The ids walk
  * once through the partitions, each item at a random place in its share of them, so that a call is
  * spread over all.
  */
@@ -480,7 +458,7 @@ static void take_submit(struct weft_tx *tx, void *context, const struct weft_row
     (void)rows; /* the answers are known before */
 }
 
-/* Answers items that got no queue, and says how many are left. */
+/* Answers items that got no queue, and returns how many are left. */
 static size_t leave_out_refused(const struct weft_engine *engine, struct weft_submission *item,
                                 size_t count, struct weft_arena *arena)
 {

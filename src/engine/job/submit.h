@@ -4,10 +4,8 @@
 
 /* Submissions on their way into the store; shared by submit.c and the intake pass. */
 
-#include "base/base.h"
 #include "core/result.h"
 #include "core/spec.h"
-#include "weft/weft.h"
 
 struct weft_arena;
 struct weft_engine;
@@ -56,13 +54,13 @@ WEFT_MUST_CHECK enum weft_rc weft_submission_place(struct weft_engine *engine, b
 
 /*
  * Runs a batch, in ever smaller pieces where it fails by the fault of one of its items, and sets
- * the answers. When the store fails, what is left answers with that failure, and so does the call.
+ * the answers. When the store fails, the remaining items get that failure, and so does the call.
  */
 WEFT_MUST_CHECK enum weft_rc weft_submission_run(struct weft_engine *engine,
                                                  const struct weft_submissions *batch,
                                                  struct weft_arena *arena, struct weft_err *err);
 
-/* Records executions that are over as they begin: item->answer says why. */
+/* Records executions that end as they begin: item->answer has the reason. */
 WEFT_MUST_CHECK enum weft_rc weft_submission_end(struct weft_tx *tx,
                                                  struct weft_submission *const *item, size_t count,
                                                  weft_usec now_us, struct weft_err *err);
@@ -71,7 +69,7 @@ WEFT_MUST_CHECK enum weft_rc weft_submission_end(struct weft_tx *tx,
 struct weft_span_row *weft_submission_spans(struct weft_submission *const *item, size_t count,
                                             struct weft_arena *arena);
 
-/* Deletes the inbox rows of items; keeps in item[] those that were there, and their number. */
+/* Deletes the inbox rows of items; keeps in item[] the items that had one, and their number. */
 WEFT_MUST_CHECK enum weft_rc weft_inbox_take(struct weft_tx *tx, struct weft_submission **item,
                                              size_t *count, struct weft_err *err);
 

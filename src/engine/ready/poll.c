@@ -19,7 +19,7 @@
 #include "base/clock.h"
 #include "core/pace.h"
 #include "engine/engine_state.h"
-#include "engine/job/claim_choose.h"
+#include "engine/job/claim.h"
 #include "engine/scan/flows.h"
 #include "engine/scan/pass.h"
 #include "engine/tx/pool.h"

@@ -18,7 +18,7 @@
 #include "engine/engine_state.h"
 #include "engine/flow/cascade.h"
 #include "engine/job/change.h"
-#include "engine/job/claim_choose.h"
+#include "engine/job/claim.h"
 
 #include <string.h>
 

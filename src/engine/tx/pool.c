@@ -8,7 +8,7 @@
  * another process may migrate at any time. A server reads the schema with each poll. An engine
  * without a poll (a worker with its own store, a library) reads it before a transaction when the
  * last look is LOOK_US old. An engine that is too old begins no transaction any more: an operation,
- * a scanner or a claim that goes on would do what the migration forbids. It stays so, because a
+ * a scanner or a claim that goes on would break the rules of the new schema. It stays so, because a
  * binary does not become newer. A transaction that began before that look is carried out.
  */
 

@@ -8,7 +8,6 @@
  * offset to the store's clock is known.
  */
 
-#include "base/base.h"
 #include "store/store.h"
 
 #include <pthread.h>

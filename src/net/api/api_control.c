@@ -14,7 +14,6 @@
 #include "base/json.h"
 #include "base/limits.h"
 #include "engine/job/control.h"
-#include "engine/job/control_filter.h"
 #include "net/api/api.h"
 #include "net/server.h"
 #include "weft/weft.h"

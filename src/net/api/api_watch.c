@@ -12,7 +12,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/json.h"
-#include "engine/job/lease_watch.h"
+#include "engine/job/leases.h"
 #include "net/api/api.h"
 #include "net/http/loop.h"
 #include "net/request.h"

@@ -40,7 +40,7 @@
 #include "base/id.h"
 #include "base/str.h"
 #include "base/thread.h"
-#include "engine/job/claim_choose.h"
+#include "engine/job/claim.h"
 #include "net/auth.h"
 #include "net/group/group.h"
 #include "net/http/loop.h"

@@ -1,0 +1,403 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * A round of a claim: the room that the limits of lanes leave, how the turns are shared out between
+ * tenants and their queues, the statement that takes the rows, and the rows that it gave.
+ */
+
+#include "engine/job/claim_state.h"
+
+#include "base/arena.h"
+#include "base/clock.h"
+#include "core/spec.h"
+
+/* ---- Limits ---------------------------------------------------------------------------------- */
+
+/* How many more a lane may have running: its limit less its leases, draining ones included. */
+static uint32_t room_in(const struct weft_rows *running, int32_t lane, int64_t most)
+{
+    if (most == 0)
+        return UINT32_MAX; /* the limit was lifted */
+    for (size_t i = 0; i < running->count; i++) {
+        const struct weft_lane_running_out *row = &weft_out_lane_running(running)[i];
+        if (row->lane == lane && row->running < most)
+            return (uint32_t)(most - row->running);
+    }
+    return 0;
+}
+
+enum weft_rc weft_claim_lock_lanes(struct weft_tx *tx, struct weft_claiming *all,
+                                   struct weft_err *err)
+{
+    struct weft_call lock, count;
+    struct weft_rows locked, running;
+    struct weft_lane_lock_in *lock_in = weft_call_lane_lock(&lock, tx->arena, all->limits);
+    for (size_t i = 0; i < all->limits; i++) {
+        all->limit[i].left = 0; /* a lane that another claim holds gives nothing */
+        lock_in->row[i].lane = all->limit[i].lane;
+    }
+    enum weft_rc rc = weft_tx_run(tx, &lock, 1, &locked, err);
+    if (rc)
+        return rc;
+    all->contended = locked.count < all->limits;
+    struct weft_lane_running_in *count_in = weft_call_lane_running(&count, tx->arena, locked.count);
+    count_in->now = tx->now_us;
+    const struct weft_lane_lock_out *row = weft_out_lane_lock(&locked);
+    for (size_t i = 0; i < locked.count; i++)
+        count_in->row[i].lane = row[i].lane;
+    rc = weft_tx_run(tx, &count, 1, &running, err);
+    if (rc)
+        return rc;
+    for (size_t i = 0; i < all->limits; i++)
+        for (size_t k = 0; k < locked.count; k++)
+            if (row[k].lane == all->limit[i].lane)
+                all->limit[i].left = room_in(&running, all->limit[i].lane, row[k].max_running);
+    /*
+     * The leases counted as gone ended before this moment, at times that are not ahead of the
+     * store's; this start is not behind it. So recorded starts and ends never overlap.
+     */
+    tx->now_us = weft_clock_latest(tx->engine->clock);
+    return WEFT_OK;
+}
+
+/* ---- The plan of a round --------------------------------------------------------------------- */
+
+/* How many more the lane of a candidate may have running. */
+static uint32_t lane_room(const struct weft_claiming *all, const struct weft_candidate *candidate)
+{
+    return candidate->lane == WEFT_NO_LANE ? UINT32_MAX : all->limit[candidate->lane].left;
+}
+
+static void plan_take(struct weft_claiming *all, struct weft_candidate *candidate, uint32_t wanted)
+{
+    uint32_t room = lane_room(all, candidate);
+    uint32_t more = wanted < room ? wanted : room;
+    candidate->take += more;
+    if (candidate->lane != WEFT_NO_LANE)
+        all->limit[candidate->lane].left -= more;
+}
+
+/*
+ * Gives a tenant's turns to its queues by the rows at their heads. Turns that no head could use are
+ * not charged; they show that the tenant has nothing beyond this round.
+ */
+static void split_turns(struct weft_claiming *all, struct weft_claim_request *request, size_t t,
+                        const struct weft_head *head, size_t heads)
+{
+    uint32_t turns = request->share[t].taken;
+    for (size_t h = 0; h < heads && turns > 0; h++)
+        for (size_t c = 0; c < request->candidates; c++) {
+            struct weft_candidate *candidate = &request->candidate[c];
+            if (candidate->share != t || candidate->queue->id != head[h].queue ||
+                lane_room(all, candidate) == 0)
+                continue;
+            plan_take(all, candidate, 1);
+            turns--;
+            break;
+        }
+    weft_share_refund(&request->share[t], turns);
+    for (size_t c = 0; c < request->candidates && turns > 0; c++)
+        if (request->candidate[c].share == t)
+            request->candidate[c].empty = true;
+}
+
+/* Looks at the heads of the queues of tenants that have several. */
+static enum weft_rc plan_by_heads(struct weft_tx *tx, struct weft_claiming *all,
+                                  struct weft_claim_request *request, struct weft_err *err)
+{
+    struct weft_call call;
+    struct weft_rows rows = {0};
+    struct weft_queue_heads_in *in = weft_call_queue_heads(&call, tx->arena, request->candidates);
+    size_t asked = 0;
+    for (size_t c = 0; c < request->candidates; c++) {
+        const struct weft_candidate *candidate = &request->candidate[c];
+        uint32_t depth = request->share[candidate->share].taken;
+        if (candidate->empty || depth == 0 || request->tenant[candidate->share].queues < 2)
+            continue;
+        in->row[asked].queue = candidate->queue->id;
+        in->row[asked++].depth = depth;
+    }
+    if (asked == 0)
+        return WEFT_OK;
+    call.rows = asked;
+    enum weft_rc rc = weft_tx_run(tx, &call, 1, &rows, err);
+    if (rc)
+        return rc;
+    struct weft_head *head = weft_new_array(tx->arena, struct weft_head, rows.count + 1);
+    for (size_t t = 0; t < request->tenants; t++) {
+        if (request->tenant[t].queues < 2 || request->share[t].taken == 0)
+            continue;
+        size_t heads = 0;
+        for (size_t i = 0; i < rows.count; i++) {
+            const struct weft_queue_heads_out *row = &weft_out_queue_heads(&rows)[i];
+            if (weft_find_queue(tx->engine, row->queue)->tenant == request->tenant[t].id)
+                head[heads++] = (struct weft_head){
+                    .queue = row->queue, .priority = row->priority, .ord = row->ord};
+        }
+        weft_share_order(head, heads);
+        split_turns(all, request, t, head, heads);
+    }
+    return WEFT_OK;
+}
+
+/* The room that the limits leave to a request: more turns would go by place, not by share. */
+static uint32_t room_of_all(const struct weft_claiming *all,
+                            const struct weft_claim_request *request)
+{
+    uint64_t sum = 0;
+    for (size_t c = 0; c < request->candidates; c++) {
+        const struct weft_candidate *candidate = &request->candidate[c];
+        size_t before = 0;
+        while (before < c && (request->candidate[before].empty ||
+                              request->candidate[before].lane != candidate->lane))
+            before++;
+        if (!candidate->empty && before == c)
+            sum += lane_room(all, candidate);
+    }
+    return sum < UINT32_MAX ? (uint32_t)sum : UINT32_MAX;
+}
+
+/* Decides how many rows a request takes from each queue in this round. */
+static enum weft_rc plan_request(struct weft_tx *tx, struct weft_claiming *all,
+                                 struct weft_claim_request *request, struct weft_err *err)
+{
+    uint32_t room[WEFT_CLAIM_QUEUES_MAX] = {0};
+    for (size_t c = 0; c < request->candidates; c++) {
+        struct weft_candidate *candidate = &request->candidate[c];
+        candidate->take = 0;
+        uint32_t more = candidate->empty ? 0 : lane_room(all, candidate);
+        uint32_t *sum = &room[candidate->share];
+        *sum = *sum > UINT32_MAX - more ? UINT32_MAX : *sum + more;
+    }
+    for (size_t t = 0; t < request->tenants; t++)
+        request->share[t].most = room[t];
+    uint32_t most = room_of_all(all, request);
+    weft_share_turns(request->share, request->tenants, most < request->left ? most : request->left);
+    for (size_t c = 0; c < request->candidates; c++) {
+        struct weft_candidate *candidate = &request->candidate[c];
+        struct weft_share *share = &request->share[candidate->share];
+        if (!candidate->empty && request->tenant[candidate->share].queues == 1) {
+            plan_take(all, candidate, share->taken);
+            weft_share_refund(share, share->taken - candidate->take);
+        }
+    }
+    return plan_by_heads(tx, all, request, err);
+}
+
+/* ---- The statement of a round ---------------------------------------------------------------- */
+
+static size_t list_wants(struct weft_claiming *all, struct weft_want *want)
+{
+    size_t count = 0;
+    for (size_t r = 0; r < all->count; r++)
+        for (size_t c = 0; c < all->request[r].candidates; c++)
+            if (all->request[r].candidate[c].take > 0)
+                want[count++] = (struct weft_want){.request = &all->request[r],
+                                                   .candidate = &all->request[r].candidate[c]};
+    return count;
+}
+
+/* Two requests may want the same queue: the later one takes the places behind the earlier. */
+static uint32_t places_before(const struct weft_want *want, size_t at)
+{
+    uint32_t before = 0;
+    for (size_t i = 0; i < at; i++)
+        if (want[i].candidate->queue == want[at].candidate->queue)
+            before += want[i].candidate->take;
+    return before;
+}
+
+/* Prepares claim_above when every want has a floor; otherwise NULL. */
+static struct weft_claim_above_in *find_floors(struct weft_tx *tx, const struct weft_claiming *all,
+                                               const struct weft_want *want, size_t count,
+                                               struct weft_call *call)
+{
+    struct weft_floors *floors = &tx->engine->floors;
+    struct weft_floor floor;
+    if (all->no_floors || !weft_floor_get(floors, want[0].candidate->queue->id, &floor))
+        return NULL;
+    struct weft_claim_above_in *in = weft_call_claim_above(call, tx->arena, count);
+    for (size_t i = 0; i < count; i++) {
+        if (!weft_floor_get(floors, want[i].candidate->queue->id, &floor))
+            return NULL;
+        in->row[i].floor_priority = floor.priority;
+        in->row[i].floor_ord = floor.ord;
+    }
+    in->now = tx->now_us;
+    return in;
+}
+
+static void claim_call(struct weft_tx *tx, struct weft_claiming *all, const struct weft_want *want,
+                       size_t count, struct weft_call *call)
+{
+    all->asked_us = weft_boot_us();
+    all->asked_at_us = weft_clock_now(tx->engine->clock);
+    all->floor_tick = weft_floor_tick(&tx->engine->floors);
+    struct weft_claim_above_in *above = find_floors(tx, all, want, count, call);
+    struct weft_claim_in *plain = above ? NULL : weft_call_claim(call, tx->arena, count);
+    if (plain)
+        plain->now = tx->now_us;
+    all->above = above != NULL;
+    for (size_t i = 0; i < count; i++) {
+        const struct weft_candidate *candidate = want[i].candidate;
+        uint32_t skip = all->count > 1 ? places_before(want, i) : 0;
+        *(above ? &above->row[i].take : &plain->row[i].take) = (struct weft_take_in){
+            .want = (int64_t)i,
+            .queue = candidate->queue->id,
+            .lane = candidate->queue->lane,
+            .counted = candidate->lane != WEFT_NO_LANE,
+            .worker = want[i].request->worker,
+            .lease = weft_unless_zero(want[i].request->claim->lease_ms * WEFT_MS),
+            .skip = skip,
+            .upto = skip + candidate->take,
+            .bytes = (int64_t)all->share,
+        };
+    }
+}
+
+/* ---- Its rows -------------------------------------------------------------------------------- */
+
+static void give(struct weft_claiming *all, struct weft_want *want, const struct weft_rows *rows,
+                 size_t i)
+{
+    const struct weft_queue *queue = want->candidate->queue;
+    const struct weft_claim_out *row = &weft_out_claim(rows)[i];
+    const char *type = row->content_type;
+    struct weft_claimed *item = &all->item[all->items++];
+    *item = (struct weft_claimed){
+        .id = row->id,
+        .epoch = row->epoch,
+        .attempt = row->attempt,
+        .claim = (uint32_t)(want->request - all->request),
+        .lane = queue->lane_name,
+        .kind = queue->kind,
+        .payload = row->payload.data,
+        .payload_size = row->payload.size,
+        .content_type = type ? type : "application/json",
+        .priority = row->priority,
+        .tenant = *queue->tenant_name ? queue->tenant_name : NULL,
+        .created_us = row->created,
+        .deadline_us = row->deadline.value,
+        .lease_expires_us = row->due,
+        .flow = row->flow.value,
+    };
+    item->tags = weft_tags_parse(row->tags, all->out, &item->tag_count);
+    size_t size = row->size;
+    if (row->flow.set)
+        weft_claim_add_member(all, size);
+    all->bytes += size;
+    if (all->largest <= size)
+        all->largest = size + 1;
+    want->bytes += size;
+    want->got++;
+    want->candidate->fruitful = true;
+    want->request->left--;
+}
+
+/* A statement gives its rows in no particular order: puts them into that of their turns. */
+static const struct weft_head *order_rows(const struct weft_rows *rows, struct weft_arena *arena)
+{
+    struct weft_head *order = weft_new_array(arena, struct weft_head, rows->count + 1);
+    const struct weft_claim_out *row = weft_out_claim(rows);
+    for (size_t i = 0; i < rows->count; i++)
+        order[i] = (struct weft_head){
+            .queue = row[i].queue, .priority = row[i].priority, .ord = row[i].ord, .row = i};
+    weft_share_order(order, rows->count);
+    return order;
+}
+
+/* Takes back turns that were planned and found no row, so that no tenant is charged for them. */
+static void settle_round(struct weft_claiming *all, struct weft_want *want, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        struct weft_candidate *candidate = want[i].candidate;
+        uint32_t missing = candidate->take - want[i].got;
+        if (missing == 0)
+            continue;
+        all->no_floors |= all->above; /* once more, from the front */
+        /* Only the first is sure to get a row: the others may have stopped for their share. */
+        size_t next = all->largest ? all->largest : WEFT_PAYLOAD_MAX;
+        bool nothing = want[0].got == 0 && candidate->queue == want[0].candidate->queue;
+        candidate->empty = !all->above && (i == 0 || nothing || want[i].bytes + next <= all->share);
+        weft_share_refund(&want[i].request->share[candidate->share], missing);
+        if (candidate->lane != WEFT_NO_LANE && all->limit[candidate->lane].left != UINT32_MAX)
+            all->limit[candidate->lane].left += missing;
+    }
+}
+
+/* True when a request is short and one of its queues may have more. */
+static bool may_have_more(const struct weft_claiming *all)
+{
+    for (size_t r = 0; r < all->count; r++)
+        for (size_t c = 0; c < all->request[r].candidates && all->request[r].left > 0; c++)
+            if (!all->request[r].candidate[c].empty &&
+                lane_room(all, &all->request[r].candidate[c]) > 0)
+                return true;
+    return false;
+}
+
+enum weft_rc weft_claim_plan_round(struct weft_tx *tx, struct weft_claiming *all,
+                                   struct weft_call *ret_call, struct weft_err *err)
+{
+    size_t candidates = 0;
+    all->more = false;
+    all->wants = 0;
+    for (size_t r = 0; r < all->count; r++) {
+        enum weft_rc rc = plan_request(tx, all, &all->request[r], err);
+        if (rc)
+            return rc;
+        candidates += all->request[r].candidates;
+    }
+    all->want = weft_new_array(tx->arena, struct weft_want, candidates + 1);
+    all->wants = list_wants(all, all->want);
+    if (all->wants == 0)
+        return WEFT_OK;
+    all->share = (WEFT_BATCH_BYTES - all->bytes) / all->wants;
+    claim_call(tx, all, all->want, all->wants, ret_call);
+    return WEFT_OK;
+}
+
+/* Records where the rows that are left begin. */
+static void note_floors(struct weft_engine *engine, const struct weft_claiming *all)
+{
+    weft_usec took_us = weft_boot_us() - all->asked_us;
+    for (size_t i = 0; i < all->wants; i++) {
+        const struct weft_want *want = &all->want[i];
+        const struct weft_floor_claim claim = {.queue = want->candidate->queue->id,
+                                               .above = all->above,
+                                               .short_of = want->got < want->candidate->take,
+                                               .got = want->got,
+                                               .last = want->last,
+                                               .tick = all->floor_tick,
+                                               .began_us = all->asked_at_us,
+                                               .took_us = took_us};
+        weft_floor_claimed(&engine->floors, &claim);
+    }
+}
+
+void weft_claim_drop_floors(struct weft_engine *engine, const struct weft_claiming *all)
+{
+    for (size_t r = 0; r < all->count; r++)
+        for (size_t c = 0; c < all->request[r].candidates; c++)
+            weft_floor_drop(&engine->floors, all->request[r].candidate[c].queue->id);
+}
+
+void weft_claim_take_round(struct weft_tx *tx, struct weft_claiming *all,
+                           const struct weft_rows *rows)
+{
+    const struct weft_head *order = order_rows(rows, tx->arena);
+    for (size_t i = 0; i < rows->count; i++) {
+        size_t row = order[i].row;
+        struct weft_want *want = &all->want[weft_out_claim(rows)[row].want];
+        want->last = (struct weft_floor){order[i].priority, order[i].ord};
+        give(all, want, rows, row);
+        struct weft_claimed *item = &all->item[all->items - 1];
+        item->lease_ms = (item->lease_expires_us - tx->now_us) / WEFT_MS;
+    }
+    note_floors(tx->engine, all);
+    settle_round(all, all->want, all->wants);
+    bool more = may_have_more(all), room = all->bytes + WEFT_PAYLOAD_MAX <= WEFT_BATCH_BYTES;
+    all->contended |=
+        more && !room && all->count > 1; /* another claim of the call may have got nothing for it */
+    all->more = more && room;
+}
