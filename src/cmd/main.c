@@ -2,7 +2,7 @@
 
 /* The command: takes the command line apart and runs the subcommand it names. */
 
-#include "cmd/cli/line.h"
+#include "cmd/cli/cli.h"
 
 #include "base/arena.h"
 #include "store/store.h"

@@ -4,9 +4,8 @@
 
 #include "base/arena.h"
 #include "base/str.h"
-#include "cmd/cli/line.h"
+#include "cmd/cli/cli.h"
 #include "cmd/cli/text.h"
-#include "cmd/cli/typed.h"
 #include "cmd/serve/settings.h"
 #include "tap.h"
 

@@ -8,11 +8,9 @@
  * once, alone on stdout; the store keeps its hash.
  */
 
-#include "cmd/cli/cli_json.h"
-#include "cmd/cli/line.h"
-#include "cmd/cli/table.h"
+#include "cmd/cli/cli.h"
+#include "cmd/cli/output.h"
 #include "cmd/cli/text.h"
-#include "cmd/cli/typed.h"
 
 #include "base/arena.h"
 #include "base/base.h"

@@ -2,9 +2,8 @@
 
 /* weft workers: the workers, the leases that they hold, and when they were last seen. */
 
-#include "cmd/cli/cli_json.h"
-#include "cmd/cli/line.h"
-#include "cmd/cli/table.h"
+#include "cmd/cli/cli.h"
+#include "cmd/cli/output.h"
 #include "cmd/cli/text.h"
 
 #include "base/arena.h"

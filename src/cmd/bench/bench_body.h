@@ -2,10 +2,10 @@
 #ifndef WEFT_CMD_BENCH_BENCH_BODY_H
 #define WEFT_CMD_BENCH_BENCH_BODY_H
 
-/* The bodies of requests, and the items of answers. */
+/* The bodies of requests, the items of answers, and one call after the other: what is done before
+ * the clock runs. */
 
-#include "base/buf.h"
-#include "cmd/bench/bench_http.h"
+#include "cmd/bench/bench_conn.h"
 #include "cmd/bench/bench_plan.h"
 
 /* A JSON document of about that size, other letters for another seed. */
@@ -32,5 +32,21 @@ WEFT_MUST_CHECK enum weft_rc weft_bench_read_claim(const struct weft_bench_answe
 /* Counts an answer that is an error as a whole, by its code. */
 void weft_bench_read_refusal(const struct weft_bench_answer *answer,
                              struct weft_bench_errors *errors);
+
+struct weft_bench_ask {
+    const struct weft_bench_target *target;
+    const char *path;
+    struct weft_buf *body;
+    struct weft_buf *request; /* scratch; holds what is sent */
+};
+/* A call and its answer; anything but a 2xx is a failure with its code. */
+WEFT_MUST_CHECK enum weft_rc weft_bench_ask(struct weft_bench_conn *conn,
+                                            const struct weft_bench_ask *ask,
+                                            struct weft_bench_answer *ret_answer,
+                                            struct weft_err *err);
+/* Claims and completes all that earlier runs left in the lane. */
+WEFT_MUST_CHECK enum weft_rc weft_bench_sweep(const struct weft_bench_plan *plan,
+                                              const struct weft_bench_target *target,
+                                              struct weft_err *err);
 
 #endif

@@ -11,8 +11,7 @@
 #include "base/err.h"
 #include "base/id.h"
 #include "cmd/bench/bench_body.h"
-#include "cmd/bench/bench_sweep.h"
-#include "cmd/cli/bar.h"
+#include "cmd/cli/output.h"
 
 #include <poll.h>
 #include <string.h>

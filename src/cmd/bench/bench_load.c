@@ -21,8 +21,7 @@
 #include "base/err.h"
 #include "cmd/bench/bench_body.h"
 #include "cmd/bench/bench_chains.h"
-#include "cmd/bench/bench_sweep.h"
-#include "cmd/cli/bar.h"
+#include "cmd/cli/output.h"
 
 #include <errno.h>
 #include <stdlib.h>

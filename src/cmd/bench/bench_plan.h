@@ -92,5 +92,7 @@ WEFT_MUST_CHECK enum weft_rc weft_bench_latency(const struct weft_bench_plan *pl
 WEFT_MUST_CHECK enum weft_rc weft_bench_measure(const struct weft_bench_plan *plan,
                                                 struct weft_bench_result *ret_result,
                                                 struct weft_err *err);
+/* True when every execution that was submitted was completed. */
+bool weft_bench_adds_up(const struct weft_bench_result *result);
 
 #endif

@@ -5,7 +5,7 @@
  * scripts.
  */
 
-#include "cmd/cli/line.h"
+#include "cmd/cli/cli.h"
 #include "cmd/cli/text.h"
 
 #include "base/base.h"

@@ -8,10 +8,11 @@
  * in front: the options of the program to run are not ours.
  */
 
-#include "cmd/cli/line.h"
+#include "cmd/cli/cli.h"
 
 #include "base/arena.h"
 #include "base/base.h"
+#include "cmd/cli/text.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -21,7 +22,6 @@
 
 #define X(name) extern const struct weft_command weft_command_##name;
 #include "cmd/cli/commands.def"
-#include "cmd/cli/typed.h"
 #undef X
 
 const struct weft_command *const weft_commands[] = {

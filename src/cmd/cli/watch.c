@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* --watch: the same output repeatedly. */
+/* --watch: the same output repeatedly. --wait: until an execution has ended. */
 
 #include "cmd/cli/cli.h"
+
+#include "base/base.h"
+#include "base/err.h"
+#include "cmd/cli/text.h"
+#include "core/state.h"
 
 #include <poll.h>
 #include <stdio_ext.h>
@@ -46,4 +51,65 @@ enum weft_exit weft_cli_watch(struct weft_cli *cli, int64_t normally_ms, weft_sh
             code = show_over(cli, weft, show);
     }
     return code;
+}
+
+/* ---- --wait ---------------------------------------------------------------------------------- */
+
+static const int64_t a_day_ms = 86400000;
+
+/* An execution that does not exist is described without a state. */
+static enum weft_rc describe(struct weft *weft, const struct weft_id *id,
+                             struct weft_page *ret_page, struct weft_err *err)
+{
+    char text[WEFT_ID_TEXT];
+    enum weft_rc rc = weft_describe(weft, id, 1, ret_page, err);
+    if (rc)
+        return rc;
+    if (ret_page->count == 1 && ret_page->item->state != WEFT_STATE_NONE)
+        return WEFT_OK;
+    weft_page_free(ret_page);
+    *ret_page = (struct weft_page){0};
+    weft_id_print(id, text);
+    return weft_fail(err, WEFT_NOT_FOUND, "there is no execution %s", text);
+}
+
+/* The exit code for the end that was waited for. */
+static enum weft_exit verdict(const struct weft_execution *item)
+{
+    char id[WEFT_ID_TEXT];
+    if (item->state == WEFT_STATE_SUCCEEDED)
+        return WEFT_EXIT_OK;
+    weft_id_print(&item->id, id);
+    if (weft_state_living(item->state)) {
+        (void)fprintf(stderr, "weft: %s has not ended: it is %s\nhint: `weft show --wait %s`\n", id,
+                      weft_state_name(item->state), id);
+        return WEFT_EXIT_UNAVAILABLE;
+    }
+    (void)fprintf(stderr, "weft: %s %s", id, weft_state_name(item->state));
+    const char *why = item->error_message ? item->error_message
+                      : item->error_class ? item->error_class
+                                          : item->reason;
+    if (why) {
+        char line[1024];
+        weft_last_line(why, line, sizeof(line));
+        (void)fputs(": ", stderr);
+        weft_put_clean(stderr, line);
+    }
+    (void)fputc('\n', stderr);
+    return WEFT_EXIT_FAILED;
+}
+
+enum weft_exit weft_cli_wait(const struct weft_cli *cli, struct weft *weft,
+                             const struct weft_id *id, struct weft_page *ret_page)
+{
+    struct weft_err err = {0};
+    bool wait = weft_cli_has(cli, "wait");
+    int64_t wait_ms = weft_cli_ms(cli, "wait", 0, a_day_ms, a_day_ms);
+    enum weft_rc rc =
+        wait ? weft_wait(weft, id, wait_ms, ret_page, &err) : describe(weft, id, ret_page, &err);
+    if (rc) {
+        *ret_page = (struct weft_page){0};
+        return weft_cli_fail(&err);
+    }
+    return wait ? verdict(ret_page->item) : WEFT_EXIT_OK;
 }

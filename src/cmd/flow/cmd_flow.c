@@ -2,13 +2,11 @@
 
 /* weft flow: graphs of executions, from a file to their end. */
 
-#include "cmd/cli/cli_json.h"
+#include "cmd/cli/cli.h"
 #include "cmd/cli/filter_args.h"
-#include "cmd/cli/line.h"
-#include "cmd/cli/table.h"
+#include "cmd/cli/output.h"
 #include "cmd/cli/text.h"
-#include "cmd/flow/flow_draw.h"
-#include "cmd/flow/flow_file.h"
+#include "cmd/flow/flow.h"
 
 #include "base/arena.h"
 #include "base/base.h"

@@ -7,10 +7,10 @@
  * are named beside it. An only child is not indented, so a long chain stays narrow.
  */
 
-#include "cmd/flow/flow_draw.h"
+#include "cmd/flow/flow.h"
 
-#include "cmd/cli/line.h"
-#include "cmd/cli/table.h"
+#include "cmd/cli/cli.h"
+#include "cmd/cli/output.h"
 #include "cmd/cli/text.h"
 
 #include "base/arena.h"

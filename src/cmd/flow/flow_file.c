@@ -2,9 +2,9 @@
 
 /* Comments are replaced by spaces, so that every place in the text stays where it was. */
 
-#include "cmd/flow/flow_file.h"
+#include "cmd/flow/flow.h"
 
-#include "cmd/cli/line.h"
+#include "cmd/cli/cli.h"
 #include "cmd/cli/text.h"
 
 #include "base/arena.h"

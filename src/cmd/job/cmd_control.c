@@ -8,12 +8,10 @@
  * signal or a failure ends it early, it prints what was done and the cursor to go on with.
  */
 
-#include "cmd/cli/bar.h"
-#include "cmd/cli/cli_json.h"
+#include "cmd/cli/cli.h"
 #include "cmd/cli/filter_args.h"
-#include "cmd/cli/line.h"
+#include "cmd/cli/output.h"
 #include "cmd/cli/text.h"
-#include "cmd/cli/typed.h"
 
 #include "base/arena.h"
 #include "base/base.h"

@@ -7,9 +7,8 @@
  * They are printed as they come; nothing is kept.
  */
 
-#include "cmd/cli/cli_json.h"
 #include "cmd/cli/filter_args.h"
-#include "cmd/cli/table.h"
+#include "cmd/cli/output.h"
 #include "cmd/cli/text.h"
 
 #include "base/base.h"

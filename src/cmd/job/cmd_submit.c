@@ -8,27 +8,29 @@
  *
  * A payload is JSON when it is valid JSON, otherwise text, otherwise bytes; --content-type
  * overrules that. What looks like JSON but is not is refused: it is a slip more often than a text.
+ *
+ * Memory is bounded by one chunk, whatever the size of the file. A chunk is submitted when it has
+ * 1,000 specs or half of what one request may carry.
  */
-
-#include "cmd/cli/bar.h"
-#include "cmd/cli/cli_json.h"
-#include "cmd/cli/filter_args.h"
-#include "cmd/cli/line.h"
-#include "cmd/cli/text.h"
-#include "cmd/cli/typed.h"
-#include "cmd/job/await_end.h"
-#include "cmd/job/submit_bulk.h"
 
 #include "base/arena.h"
 #include "base/base.h"
 #include "base/limits.h"
 #include "base/str.h"
+#include "cmd/cli/cli.h"
+#include "cmd/cli/filter_args.h"
+#include "cmd/cli/output.h"
+#include "cmd/cli/text.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <poll.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+enum { LINE_MAX_BYTES = 4 << 20 }; /* of a file: a payload in base64, and the rest of the spec */
 
 static const struct weft_option options[] = {
     {.name = "kind", .letter = 'k', .value = "NAME", .about = "what is to be done; required"},
@@ -270,7 +272,104 @@ static enum weft_exit submit_one(const struct weft_cli *cli, struct weft *weft,
     return wait ? wait_for_it(cli, weft, &answer.id) : WEFT_EXIT_OK;
 }
 
-/* ---- Many copies ----------------------------------------------------------------------------- */
+/* ---- Many ------------------------------------------------------------------------------------ */
+
+/* Executions that are submitted in chunks, with a bar, each answered with a line. */
+struct sending {
+    const struct weft_cli *cli;
+    struct weft *weft;
+    struct weft_bar *bar;
+    const char *file; /* where the specs stand, or NULL */
+    uint64_t done;
+    uint64_t accepted, duplicates, refused;
+    enum weft_exit worst; /* of the items that were refused so far */
+};
+
+/* Where a spec of a file stands in it. */
+static void put_line_number(const struct sending *sending, uint64_t line,
+                            struct weft_json_writer *json)
+{
+    if (sending->file)
+        weft_json_add_i64(json, "line", (int64_t)line);
+}
+
+static void refuse(struct sending *sending, uint64_t line, const struct weft_err *err)
+{
+    const char *text = err->text[0] ? err->text : weft_rc_text(err->rc);
+    sending->refused++;
+    if (sending->worst == WEFT_EXIT_OK)
+        sending->worst = WEFT_EXIT_FAILED;
+    (void)fflush(stdout);
+    if (sending->file)
+        (void)fprintf(stderr, "weft: %s:%" PRIu64 ": ", sending->file, line);
+    else
+        (void)fputs("weft: ", stderr);
+    weft_put_clean(stderr, text);
+    (void)fputc('\n', stderr);
+    if (!weft_cli_json(sending->cli))
+        return;
+    struct weft_json_out out;
+    weft_json_out_begin_object(&out);
+    put_line_number(sending, line, &out.json);
+    weft_json_key(&out.json, "error");
+    weft_wire_write_error(err, WEFT_FENCE_NONE, &out.json);
+    weft_json_out_end_object(&out);
+}
+
+static void put_answer(struct sending *sending, uint64_t line, const struct weft_submitted *answer)
+{
+    char id[WEFT_ID_TEXT];
+    if (answer->err.rc) {
+        refuse(sending, line, &answer->err);
+        return;
+    }
+    if (answer->duplicate)
+        sending->duplicates++;
+    else
+        sending->accepted++;
+    if (weft_cli_json(sending->cli)) {
+        struct weft_json_out out;
+        weft_json_out_begin_object(&out);
+        put_line_number(sending, line, &out.json);
+        weft_wire_write_members(&weft_wire_submitted, answer, &out.json);
+        weft_json_out_end_object(&out);
+        return;
+    }
+    weft_id_print(&answer->id, id);
+    printf("%s\n", id);
+}
+
+/*
+ * Submits up to WEFT_BATCH_MAX specs and prints their answers. line: the line of each in the file,
+ * or NULL. Anything but WEFT_EXIT_OK: the chunk as a whole failed, which has been printed, or a
+ * signal came.
+ */
+static enum weft_exit send_chunk(struct sending *sending, const struct weft_spec *spec,
+                                 const uint64_t *line, size_t count)
+{
+    struct weft_err err = {0};
+    if (count == 0)
+        return WEFT_EXIT_OK;
+    struct weft_submitted *answer = calloc(count, sizeof(*answer));
+    if (!answer)
+        weft_oom(count * sizeof(*answer));
+    enum weft_exit code = WEFT_EXIT_OK;
+    if (weft_submit(sending->weft, spec, count, answer, &err)) {
+        code = weft_cli_fail(&err);
+        if (line)
+            (void)fprintf(stderr,
+                          "weft: stopped at line %" PRIu64
+                          " of %s: it and those after it were not "
+                          "answered\n",
+                          line[0], sending->file);
+    }
+    for (size_t i = 0; i < count && code == WEFT_EXIT_OK; i++)
+        put_answer(sending, line ? line[i] : 0, &answer[i]);
+    free(answer);
+    sending->done += count;
+    weft_bar_set(sending->bar, sending->done);
+    return code == WEFT_EXIT_OK && weft_cli_interrupted() ? WEFT_EXIT_INTERRUPTED : code;
+}
 
 static enum weft_exit submit_copies(const struct weft_cli *cli, struct weft *weft,
                                     const struct weft_spec *spec, uint64_t count)
@@ -278,14 +377,139 @@ static enum weft_exit submit_copies(const struct weft_cli *cli, struct weft *wef
     struct weft_spec *copy = weft_new_array(cli->arena, struct weft_spec, WEFT_BATCH_MAX);
     for (size_t i = 0; i < WEFT_BATCH_MAX; i++)
         copy[i] = *spec;
-    struct weft_sending sending = {.cli = cli, .weft = weft, .bar = weft_bar_new("submit", count)};
+    struct sending sending = {.cli = cli, .weft = weft, .bar = weft_bar_new("submit", count)};
     enum weft_exit code = WEFT_EXIT_OK;
     for (uint64_t left = count; left > 0 && code == WEFT_EXIT_OK;) {
         size_t chunk = left < WEFT_BATCH_MAX ? (size_t)left : WEFT_BATCH_MAX;
-        code = weft_send_chunk(&sending, copy, NULL, chunk);
+        code = send_chunk(&sending, copy, NULL, chunk);
         left -= chunk;
     }
     weft_bar_free(sending.bar);
+    return code == WEFT_EXIT_OK ? sending.worst : code;
+}
+
+/* ---- A file ---------------------------------------------------------------------------------- */
+
+struct chunk {
+    struct weft_arena *arena; /* of the lines and what was read from them */
+    struct weft_spec *spec;
+    uint64_t *line;
+    size_t count, bytes;
+};
+
+/* One line into the chunk. A line that is no spec is reported and left out. */
+static void read_line(struct sending *sending, const char *lane, struct chunk *chunk,
+                      const char *text, uint64_t number)
+{
+    struct weft_err err = {0};
+    struct weft_json value;
+    struct weft_spec *spec = &chunk->spec[chunk->count];
+    size_t size = strlen(text);
+    if (text[strspn(text, " \t\r\n")] == '\0')
+        return;
+    if (size > LINE_MAX_BYTES) {
+        err = (struct weft_err){.rc = WEFT_TOO_LARGE, .text = "the line is too long"};
+        refuse(sending, number, &err);
+        return;
+    }
+    const char *copy = weft_arena_dup(chunk->arena, text, size + 1);
+    enum weft_rc rc = weft_json_check(copy, size, &value, &err);
+    if (!rc)
+        rc = weft_wire_read(&weft_wire_spec, &value, chunk->arena, spec, &err);
+    if (rc) {
+        refuse(sending, number, &err);
+        return;
+    }
+    if (!spec->lane)
+        spec->lane = lane;
+    chunk->line[chunk->count++] = number;
+    chunk->bytes += size;
+}
+
+static enum weft_exit send_and_empty(struct sending *sending, struct chunk *chunk)
+{
+    enum weft_exit code = send_chunk(sending, chunk->spec, chunk->line, chunk->count);
+    weft_arena_reset(chunk->arena);
+    chunk->count = chunk->bytes = 0;
+    return code;
+}
+
+static enum weft_exit send_lines(struct sending *sending, const char *lane, FILE *file)
+{
+    struct chunk chunk = {.arena = weft_arena_new(),
+                          .spec =
+                              weft_new_array(sending->cli->arena, struct weft_spec, WEFT_BATCH_MAX),
+                          .line = weft_new_array(sending->cli->arena, uint64_t, WEFT_BATCH_MAX)};
+    enum weft_exit code = WEFT_EXIT_OK;
+    char *text = NULL;
+    size_t room = 0;
+    uint64_t number = 0;
+    while (code == WEFT_EXIT_OK && getline(&text, &room, file) >= 0) {
+        read_line(sending, lane, &chunk, text, ++number);
+        if (chunk.count == WEFT_BATCH_MAX || chunk.bytes >= WEFT_BATCH_BYTES)
+            code = send_and_empty(sending, &chunk);
+    }
+    if (code == WEFT_EXIT_OK && ferror(file))
+        code = weft_cli_usage(sending->cli, "cannot read %s to its end", sending->file);
+    enum weft_exit last = code == WEFT_EXIT_OK ? send_and_empty(sending, &chunk) : code;
+    free(text);
+    weft_arena_free(chunk.arena);
+    return last;
+}
+
+/* The lines of a file that can be read twice; 0: it cannot. */
+static uint64_t count_lines(FILE *file)
+{
+    struct stat info;
+    char block[65536];
+    uint64_t lines = 0;
+    size_t size;
+    if (fstat(fileno(file), &info) != 0 || !S_ISREG(info.st_mode))
+        return 0;
+    while ((size = fread(block, 1, sizeof(block), file)) > 0)
+        for (size_t i = 0; i < size; i++)
+            lines += block[i] == '\n';
+    rewind(file);
+    return lines;
+}
+
+/* What became of the lines: on stderr for people, the last line of the output for programs. */
+static void put_summary(const struct sending *sending)
+{
+    if (!weft_cli_json(sending->cli)) {
+        (void)fflush(stdout);
+        (void)fprintf(stderr,
+                      "weft: accepted %" PRIu64 ", duplicates %" PRIu64 ", refused %" PRIu64 "\n",
+                      sending->accepted, sending->duplicates, sending->refused);
+        return;
+    }
+    struct weft_json_out out;
+    weft_json_out_begin_object(&out);
+    weft_json_add_i64(&out.json, "accepted", (int64_t)sending->accepted);
+    weft_json_add_i64(&out.json, "duplicates", (int64_t)sending->duplicates);
+    weft_json_add_i64(&out.json, "refused", (int64_t)sending->refused);
+    weft_json_out_end_object(&out);
+}
+
+/* A file of specs, or - for standard input. Specs without a lane get this one. */
+static enum weft_exit submit_file(const struct weft_cli *cli, struct weft *weft, const char *path,
+                                  const char *lane)
+{
+    bool input = strcmp(path, "-") == 0;
+    FILE *file = input ? stdin : fopen(path, "re");
+    if (!file) {
+        char why[128];
+        return weft_cli_usage(cli, "cannot read %s: %s", path, strerror_r(errno, why, sizeof(why)));
+    }
+    struct sending sending = {.cli = cli,
+                              .weft = weft,
+                              .file = input ? "standard input" : path,
+                              .bar = weft_bar_new("submit", input ? 0 : count_lines(file))};
+    enum weft_exit code = send_lines(&sending, lane, file);
+    weft_bar_free(sending.bar);
+    put_summary(&sending);
+    if (!input)
+        (void)fclose(file);
     return code == WEFT_EXIT_OK ? sending.worst : code;
 }
 
@@ -335,7 +559,7 @@ static enum weft_exit run_submit(struct weft_cli *cli)
     if (!weft_cli_has(cli, "wait")) /* a wait is simply ended by a signal */
         weft_cli_catch();
     if (weft_cli_has(cli, "bulk"))
-        return weft_submit_bulk(cli, weft, weft_cli_get(cli, "bulk"), spec.lane);
+        return submit_file(cli, weft, weft_cli_get(cli, "bulk"), spec.lane);
     return weft_cli_has(cli, "count") ? submit_copies(cli, weft, &spec, count)
                                       : submit_one(cli, weft, &spec);
 }

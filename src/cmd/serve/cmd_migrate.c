@@ -5,7 +5,7 @@
 #include "base/arena.h"
 #include "base/err.h"
 #include "base/str.h"
-#include "cmd/cli/cli_json.h"
+#include "cmd/cli/output.h"
 #include "cmd/serve/settings.h"
 #include "store/migrate.h"
 #include "store/store.h"

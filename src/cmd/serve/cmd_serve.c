@@ -11,7 +11,7 @@
  * host that does not answer, and a signal must end the process all the same.
  */
 
-#include "cmd/cli/line.h"
+#include "cmd/cli/cli.h"
 #include "cmd/serve/settings.h"
 
 #include "base/arena.h"

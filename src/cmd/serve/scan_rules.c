@@ -7,7 +7,7 @@
 #include "base/limits.h"
 #include "base/str.h"
 #include "cmd/cli/cli.h"
-#include "cmd/cli/typed.h"
+#include "cmd/cli/text.h"
 #include "engine/scan/pass.h"
 #include "net/server.h"
 #include "weft/admin.h"

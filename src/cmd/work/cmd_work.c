@@ -8,7 +8,7 @@
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/err.h"
-#include "cmd/cli/line.h"
+#include "cmd/cli/cli.h"
 #include "cmd/work/child.h"
 #include "cmd/work/drain.h"
 #include "cmd/work/upstream.h"

@@ -10,7 +10,7 @@
 #include "base/base.h"
 #include "base/limits.h"
 #include "cmd/cli/cli.h"
-#include "cmd/work/guard.h"
+#include "cmd/work/child.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

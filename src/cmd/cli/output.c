@@ -1,22 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
+ * What a command prints: tables, JSON lines, progress bars.
+ *
  * A table is kept until it is printed, because its columns are as wide as their widest cell. When
  * that is wider than the terminal, the columns that may give get narrower, in their order, then
- * they are left out, in their order; what is cut ends with an ellipsis.
+ * they are left out, in their order; what is cut ends with an ellipsis. A bar is drawn on stderr,
+ * at most ten times a second, and only where a person looks at it.
  */
 
-#include "cmd/cli/table.h"
+#include "cmd/cli/output.h"
 
+#include "base/alloc.h"
 #include "base/arena.h"
+#include "base/base.h"
+#include "base/base64.h"
+#include "base/clock.h"
 #include "base/str.h"
+#include "cmd/cli/cli.h"
 #include "cmd/cli/text.h"
 
 #include <assert.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <wchar.h>
 
 enum { GAP = 2, NARROWEST = 8, CELL_MAX = 4096 };
@@ -306,4 +316,156 @@ void weft_table_free(struct weft_table *table)
     struct weft_arena *arena = table->arena; /* the table itself lies in it */
     weft_arena_free(table->cells);
     weft_arena_free(arena);
+}
+
+/* ---- JSON ------------------------------------------------------------------------------------ */
+
+/* More than any answer: lists are printed page by page. */
+static const size_t out_max = (size_t)1 << 30;
+
+void weft_json_out_begin(struct weft_json_out *out)
+{
+    weft_buf_init(&out->buf, out_max);
+    weft_json_writer_init(&out->json, &out->buf);
+}
+
+void weft_json_out_end(struct weft_json_out *out)
+{
+    weft_buf_add_char(&out->buf, '\n');
+    (void)fwrite(out->buf.data, 1, out->buf.size, stdout);
+    weft_buf_done(&out->buf);
+}
+
+void weft_json_out_begin_object(struct weft_json_out *out)
+{
+    weft_json_out_begin(out);
+    weft_json_begin_object(&out->json);
+}
+
+void weft_json_out_end_object(struct weft_json_out *out)
+{
+    weft_json_end_object(&out->json);
+    weft_json_out_end(out);
+}
+
+void weft_json_out_begin_items(struct weft_json_out *out)
+{
+    weft_json_out_begin_object(out);
+    weft_json_key(&out->json, "items");
+    weft_json_begin_array(&out->json);
+}
+
+void weft_json_out_end_items(struct weft_json_out *out)
+{
+    weft_json_end_array(&out->json);
+    weft_json_out_end_object(out);
+}
+
+void weft_json_add_fixed(struct weft_json_writer *json, const char *key, double number, int digits)
+{
+    char text[352]; /* the largest double has 309 digits */
+    int size = snprintf(text, sizeof(text), "%.*f", digits, number);
+    weft_json_key(json, key);
+    if (isnan(number))
+        weft_json_put_null(json);
+    else
+        weft_json_put_raw(json, text, (size_t)size);
+}
+
+void weft_json_out_item(const struct weft_wire_type *type, const void *item)
+{
+    struct weft_json_out out;
+    weft_json_out_begin(&out);
+    weft_wire_write(type, item, &out.json);
+    weft_json_out_end(&out);
+}
+
+void weft_json_out_items(const struct weft_wire_type *type, const void *item, size_t size,
+                         size_t count)
+{
+    struct weft_json_out out;
+    weft_json_out_begin_items(&out);
+    for (size_t i = 0; i < count; i++)
+        weft_wire_write(type, (const char *)item + i * size, &out.json);
+    weft_json_out_end_items(&out);
+}
+
+void weft_json_out_bytes(struct weft_json_out *out, const char *name,
+                         const struct weft_bytes *bytes)
+{
+    struct weft_json value;
+    if (!bytes->arena)
+        return;
+    bool json = !bytes->content_type || strcmp(bytes->content_type, "application/json") == 0;
+    if (json && weft_json_check(bytes->data, bytes->size, &value, NULL) == WEFT_OK) {
+        weft_json_key(&out->json, name);
+        weft_json_put_raw(&out->json, value.text, value.size);
+        return;
+    }
+    struct weft_arena *arena = weft_arena_new();
+    char *text = weft_arena_alloc(arena, WEFT_BASE64_SIZE(bytes->size) + 1, 1);
+    weft_base64_encode(bytes->data, bytes->size, text);
+    weft_json_key(&out->json, weft_arena_printf(arena, "%s_base64", name));
+    weft_json_put_text(&out->json, text);
+    weft_arena_free(arena);
+}
+
+/* ---- The bar --------------------------------------------------------------------------------- */
+
+enum { BAR_CELLS = 30 };
+
+struct weft_bar {
+    const char *what; /* borrowed */
+    uint64_t total, done;
+    weft_usec begun_us, drawn_us;
+    bool shown;
+};
+
+struct weft_bar *weft_bar_new(const char *what, uint64_t total)
+{
+    const char *terminal = weft_env("TERM");
+    struct weft_bar *bar = calloc(1, sizeof(*bar));
+    if (!bar)
+        weft_oom(sizeof(*bar));
+    bar->what = what;
+    bar->total = total;
+    bar->begun_us = weft_boot_us();
+    bar->shown = isatty(STDERR_FILENO) && terminal;
+    return bar;
+}
+
+static void draw(const struct weft_bar *bar, weft_usec now_us)
+{
+    weft_usec spent_us = now_us - bar->begun_us;
+    uint64_t per_s = spent_us > 0 ? bar->done * (uint64_t)WEFT_SECOND / (uint64_t)spent_us : 0;
+    if (bar->total == 0) {
+        (void)fprintf(stderr, "\r\033[K%s %" PRIu64 ", %" PRIu64 "/s", bar->what, bar->done, per_s);
+        return;
+    }
+    uint64_t done = bar->done < bar->total ? bar->done : bar->total;
+    int full = (int)(done * BAR_CELLS / bar->total);
+    (void)fprintf(stderr, "\r\033[K%s [", bar->what);
+    for (int i = 0; i < BAR_CELLS; i++)
+        (void)fputc(i < full ? '#' : '.', stderr);
+    (void)fprintf(stderr, "] %" PRIu64 "/%" PRIu64 ", %" PRIu64 "/s", done, bar->total, per_s);
+}
+
+void weft_bar_set(struct weft_bar *bar, uint64_t done)
+{
+    bar->done = done;
+    if (!bar->shown)
+        return;
+    weft_usec now_us = weft_boot_us();
+    if (bar->drawn_us && now_us - bar->drawn_us < WEFT_SECOND / 10 && done != bar->total)
+        return;
+    bar->drawn_us = now_us;
+    draw(bar, now_us);
+    (void)fflush(stderr);
+}
+
+void weft_bar_free(struct weft_bar *bar)
+{
+    if (bar && bar->shown)
+        (void)fputs("\r\033[K", stderr);
+    free(bar);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef WEFT_CMD_FLOW_FLOW_FILE_H
-#define WEFT_CMD_FLOW_FLOW_FILE_H
+#ifndef WEFT_CMD_FLOW_FLOW_H
+#define WEFT_CMD_FLOW_FLOW_H
 
-/* Flows from files. */
+/* Flows from files (flow_file.c), and flows drawn (flow_draw.c). */
 
 #include "cmd/cli/cli.h"
 
@@ -17,5 +17,11 @@ struct weft_flow_file {
 };
 WEFT_MUST_CHECK bool weft_flow_file_read(const struct weft_cli *cli, const char *path,
                                          struct weft_flow_file *file, enum weft_exit *ret_exit);
+
+/* The flow and its nodes as a tree in the terminal; all: no node is left out of it. */
+void weft_flow_draw(const struct weft_cli *cli, const struct weft_flow_page *page, bool all);
+/* The graph for Graphviz. */
+void weft_flow_dot(const struct weft_flow_page *page);
+const char *weft_flow_color(enum weft_flow_state state); /* an SGR number */
 
 #endif
