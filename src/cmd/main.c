@@ -16,8 +16,7 @@ static enum weft_exit run(struct weft_cli *cli, int argc, char *const *argv)
         printf("weft %s\n", weft_version());
         return WEFT_EXIT_OK;
     }
-    if (!weft_line_parse(cli, argc, argv))
-        return WEFT_EXIT_USAGE;
+    weft_line_parse(cli, argc, argv);
     if (!cli->command) {
         weft_help_overview();
         return WEFT_EXIT_OK;

@@ -60,59 +60,47 @@ static struct rows join(const struct weft_lanes *lanes, const struct weft_counts
     return rows;
 }
 
-static const char *weights_text(const struct weft_lane *lane, struct weft_arena *arena)
-{
-    const char *text = "";
-    for (size_t i = 0; i < lane->weight_count; i++)
-        text = weft_arena_printf(arena, "%s%s%s=%d", text, i ? " " : "", lane->weights[i].tenant,
-                                 lane->weights[i].weight);
-    return text;
-}
-
-/* As it would be typed. */
-static const char *kept_text(const struct weft_lane *lane, struct weft_arena *arena)
+/* What is set, and what is in the lane. */
+static void put_settings(struct weft_table *table, const void *item)
 {
     static const struct {
         int64_t ms;
         const char *unit;
     } units[] = {{86400000, "d"}, {3600000, "h"}, {60000, "m"}, {1000, "s"}, {1, "ms"}};
-    size_t i = 0;
-    if (lane->retention_ms == 0)
-        return "-";
-    while (lane->retention_ms % units[i].ms != 0)
-        i++;
-    return weft_arena_printf(arena, "%" PRId64 "%s", lane->retention_ms / units[i].ms,
-                             units[i].unit);
+    const struct row *row = item;
+    const struct weft_lane *lane = &row->lane;
+    const uint64_t *count = row->count ? row->count->count : NULL;
+    size_t unit = 0;
+    weft_table_cell(table, "%s", lane->paused ? "paused" : "open");
+    if (lane->max_running > 0)
+        weft_table_cell(table, "%d", lane->max_running);
+    else
+        weft_table_cell(table, "-");
+    while (lane->retention_ms % units[unit].ms != 0)
+        unit++;
+    if (lane->retention_ms > 0) /* as it would be typed */
+        weft_table_cell(table, "%" PRId64 "%s", lane->retention_ms / units[unit].ms,
+                        units[unit].unit);
+    else
+        weft_table_cell(table, "-");
+    weft_table_cell(table, "%" PRIu64, count ? count[WEFT_STATE_READY] : 0);
+    weft_table_cell(table, "%" PRIu64, count ? count[WEFT_STATE_RUNNING] : 0);
+    const char *weights = "";
+    for (size_t i = 0; i < lane->weight_count; i++)
+        weights = weft_arena_printf(weft_table_arena(table), "%s%s%s=%d", weights, i ? " " : "",
+                                    lane->weights[i].tenant, lane->weights[i].weight);
+    weft_table_cell(table, "%s", weights);
 }
 
-static void put_table(const struct weft_cli *cli, const struct rows *rows)
-{
-    static const struct weft_column column[] = {
-        {.title = "LANE", .give = 2},
-        {.title = "CLAIMS"},
-        {.title = "LIMIT", .align = WEFT_RIGHT},
-        {.title = "KEPT", .align = WEFT_RIGHT},
-        {.title = "READY", .align = WEFT_RIGHT},
-        {.title = "RUNNING", .align = WEFT_RIGHT},
-        {.title = "WEIGHTS", .give = 1},
-    };
-    struct weft_table *table = weft_table_new(cli, column, WEFT_LEN(column));
-    for (size_t i = 0; i < rows->count; i++) {
-        const struct weft_lane *lane = &rows->item[i].lane;
-        const uint64_t *count = rows->item[i].count ? rows->item[i].count->count : NULL;
-        weft_table_cell(table, "%s", lane->name);
-        weft_table_cell(table, "%s", lane->paused ? "paused" : "open");
-        if (lane->max_running > 0)
-            weft_table_cell(table, "%d", lane->max_running);
-        else
-            weft_table_cell(table, "-");
-        weft_table_cell(table, "%s", kept_text(lane, cli->arena));
-        weft_table_cell(table, "%" PRIu64, count ? count[WEFT_STATE_READY] : 0);
-        weft_table_cell(table, "%" PRIu64, count ? count[WEFT_STATE_RUNNING] : 0);
-        weft_table_cell(table, "%s", weights_text(lane, cli->arena));
-    }
-    weft_table_print(table);
-}
+static const struct weft_column columns[] = {
+    {"LANE", WEFT_LEFT, 2, weft_cell_text, offsetof(struct row, lane.name)},
+    {"CLAIMS", WEFT_LEFT, 0, put_settings, 0},
+    {"LIMIT", WEFT_RIGHT, 0, NULL, 0},
+    {"KEPT", WEFT_RIGHT, 0, NULL, 0},
+    {"READY", WEFT_RIGHT, 0, NULL, 0},
+    {"RUNNING", WEFT_RIGHT, 0, NULL, 0},
+    {"WEIGHTS", WEFT_LEFT, 1, NULL, 0},
+};
 
 /* Says that there is no such lane, and which there are. */
 static enum weft_exit no_such_lane(const struct weft_cli *cli, const char *name, const char *advice,
@@ -148,15 +136,12 @@ static enum weft_exit put_lanes(const struct weft_cli *cli, const char *name,
             return no_such_lane(cli, name, "", lanes);
         rows = (struct rows){.item = found, .count = 1};
     }
-    if (!weft_cli_json(cli)) {
-        put_table(cli, &rows);
-        weft_cli_put_age(counts);
-        return WEFT_EXIT_OK;
-    }
-    if (name) /* the lane is the first member of a row */
+    if (name && weft_cli_json(cli)) /* the lane is the first member of a row */
         weft_json_out_item(&weft_wire_lane, rows.item);
     else
-        weft_json_out_items(&weft_wire_lane, rows.item, sizeof(*rows.item), rows.count);
+        weft_cli_put_list(cli, WEFT_LIST(columns, weft_wire_lane, rows));
+    if (!weft_cli_json(cli))
+        weft_cli_put_age(counts);
     return WEFT_EXIT_OK;
 }
 
@@ -188,14 +173,14 @@ static const char *first_change(const struct weft_cli *cli)
 }
 
 /* tenant=N into the list; 0 takes the tenant off it. */
-static bool put_weight(const struct weft_cli *cli, const char *text, struct weft_weight *weight,
+static void put_weight(const struct weft_cli *cli, const char *text, struct weft_weight *weight,
                        size_t *count)
 {
     const char *equals = strrchr(text, '=');
     int64_t number;
     if (!equals || equals == text || !weft_number_typed(equals + 1, &number) || number < 0 ||
         number > 1000)
-        return weft_cli_refuse(cli, "--weight is '%s': it must be TENANT=N, N up to 1000", text);
+        weft_cli_usage(cli, "--weight is '%s': it must be TENANT=N, N up to 1000", text);
     const char *tenant = weft_arena_printf(cli->arena, "%.*s", (int)(equals - text), text);
     size_t i = 0;
     while (i < *count && strcmp(weight[i].tenant, tenant) != 0)
@@ -206,11 +191,10 @@ static bool put_weight(const struct weft_cli *cli, const char *text, struct weft
     } else if (i < *count) {
         weight[i] = weight[--*count];
     }
-    return true;
 }
 
 /* What is asked for, over what there is. */
-static bool amend(const struct weft_cli *cli, struct weft_lane *lane)
+static void amend(const struct weft_cli *cli, struct weft_lane *lane)
 {
     const char *const *text;
     size_t given = weft_cli_all(cli, "weight", &text), count = lane->weight_count;
@@ -218,15 +202,13 @@ static bool amend(const struct weft_cli *cli, struct weft_lane *lane)
     for (size_t i = 0; i < count; i++)
         weight[i] = lane->weights[i];
     for (size_t i = 0; i < given; i++)
-        if (!put_weight(cli, text[i], weight, &count))
-            return false;
+        put_weight(cli, text[i], weight, &count);
     lane->weights = weight;
     lane->weight_count = count;
     if (weft_cli_has(cli, "pause") || weft_cli_has(cli, "resume"))
         lane->paused = weft_cli_has(cli, "pause");
     lane->max_running = (int32_t)weft_cli_i64(cli, "max-running", 0, INT32_MAX, lane->max_running);
     lane->retention_ms = weft_cli_ms(cli, "retention", 0, WEFT_DELAY_MAX_MS, lane->retention_ms);
-    return true;
 }
 
 static enum weft_exit set(const struct weft_cli *cli, struct weft *weft, const char *name)
@@ -234,7 +216,7 @@ static enum weft_exit set(const struct weft_cli *cli, struct weft *weft, const c
     struct weft_err err = {0};
     struct weft_lanes lanes = {0};
     struct weft_lane lane = {.name = name};
-    enum weft_exit code = WEFT_EXIT_OK;
+    enum weft_exit code;
     bool in_use = false;
     if (weft_lanes(weft, &lanes, &err))
         return weft_cli_fail(&err);
@@ -242,12 +224,12 @@ static enum weft_exit set(const struct weft_cli *cli, struct weft *weft, const c
         in_use = strcmp(lanes.item[i].name, name) == 0;
         lane = in_use ? lanes.item[i] : lane;
     }
-    if (!in_use && !weft_cli_has(cli, "create"))
+    if (!in_use && !weft_cli_has(cli, "create")) {
         code = no_such_lane(cli, name, "use --create to set it up before its first work; ", &lanes);
-    else if (!amend(cli, &lane))
-        code = WEFT_EXIT_USAGE;
-    else if (weft_lane_put(weft, &lane, &err))
-        code = weft_cli_fail(&err);
+    } else {
+        amend(cli, &lane);
+        code = weft_lane_put(weft, &lane, &err) ? weft_cli_fail(&err) : WEFT_EXIT_OK;
+    }
     weft_lanes_free(&lanes);
     return code == WEFT_EXIT_OK ? show(cli, weft, name) : code;
 }
@@ -271,20 +253,15 @@ static enum weft_exit take_off(const struct weft_cli *cli, struct weft *weft, co
 
 static enum weft_exit run_lanes(struct weft_cli *cli)
 {
-    const char *const *arg;
-    const char *name = weft_cli_args(cli, &arg) > 0 ? arg[0] : NULL;
-    const char *change = first_change(cli);
+    const char *name = cli->arg[0], *change = first_change(cli);
     bool removal = weft_cli_has(cli, "remove");
-    struct weft *weft;
-    enum weft_exit code;
     if (removal && change)
-        return weft_cli_usage(cli, "--remove and --%s exclude each other", change);
+        weft_cli_usage(cli, "--remove and --%s exclude each other", change);
     if ((removal || change) && !name)
-        return weft_cli_usage(cli, "name the lane that is to be changed");
+        weft_cli_usage(cli, "name the lane that is to be changed");
     if (weft_cli_has(cli, "pause") && weft_cli_has(cli, "resume"))
-        return weft_cli_usage(cli, "--pause and --resume exclude each other");
-    if (!weft_cli_open(cli, &weft, &code))
-        return code;
+        weft_cli_usage(cli, "--pause and --resume exclude each other");
+    struct weft *weft = weft_cli_open(cli);
     return removal  ? take_off(cli, weft, name)
            : change ? set(cli, weft, name)
                     : show(cli, weft, name);
@@ -314,17 +291,13 @@ const struct weft_command weft_command_lanes = {
         "weft lanes nightly --pause --create\nweft lanes nightly --remove",
     .option =
         (const struct weft_option[]){
-            {.name = "pause", .about = "claim nothing from it"},
-            {.name = "resume", .about = "claim from it again"},
-            {.name = "max-running", .value = "N", .about = "at most so many at once; 0: no limit"},
-            {.name = "retention",
-             .value = "TIME",
-             .about = "how long outcomes are kept; 0: as by default, 7d"},
-            {.name = "weight",
-             .value = "TENANT=N",
-             .about = "give a tenant N turns; 0 forgets it; may be repeated"},
-            {.name = "create", .about = "set up a lane that nothing uses yet"},
-            {.name = "remove", .about = "remove its settings"},
+            {"pause", 0, NULL, "claim nothing from it", NULL},
+            {"resume", 0, NULL, "claim from it again", NULL},
+            {"max-running", 0, "N", "at most so many at once; 0: no limit", NULL},
+            {"retention", 0, "TIME", "how long outcomes are kept; 0: as by default, 7d", NULL},
+            {"weight", 0, "TENANT=N", "give a tenant N turns; 0 forgets it; may be repeated", NULL},
+            {"create", 0, NULL, "set up a lane that nothing uses yet", NULL},
+            {"remove", 0, NULL, "remove its settings", NULL},
             {.name = NULL},
         },
     .run = run_lanes,
@@ -332,38 +305,27 @@ const struct weft_command weft_command_lanes = {
 
 /* ---- weft counts ----------------------------------------------------------------------------- */
 
-static const enum weft_state shown[] = {WEFT_STATE_READY,     WEFT_STATE_RUNNING,
-                                        WEFT_STATE_DELAYED,   WEFT_STATE_BLOCKED,
-                                        WEFT_STATE_SUSPENDED, WEFT_STATE_HELD};
-
-static void put_count(struct weft_table *table, const struct weft_lane_count *row)
-{
-    weft_table_cell(table, "%s", row->lane);
-    for (size_t i = 0; i < WEFT_LEN(shown); i++)
-        weft_table_cell(table, "%" PRIu64, row->count[shown[i]]);
-    weft_table_cell(table, "%" PRIu64, row->draining);
-    weft_table_cell(table, "%" PRIu64, row->succeeded_1h);
-    weft_table_cell(table, "%" PRIu64, row->failed_1h);
-}
+#define AT(member)   offsetof(struct weft_lane_count, member)
+#define STATE(state) AT(count[WEFT_STATE_##state])
+static const struct weft_column count_columns[] = {
+    {"LANE", WEFT_LEFT, 4, weft_cell_text, AT(lane)},
+    {"READY", WEFT_RIGHT, 0, weft_cell_u64, STATE(READY)},
+    {"RUNNING", WEFT_RIGHT, 0, weft_cell_u64, STATE(RUNNING)},
+    {"DELAYED", WEFT_RIGHT, 0, weft_cell_u64, STATE(DELAYED)},
+    {"BLOCKED", WEFT_RIGHT, 3, weft_cell_u64, STATE(BLOCKED)},
+    {"SUSPENDED", WEFT_RIGHT, 2, weft_cell_u64, STATE(SUSPENDED)},
+    {"HELD", WEFT_RIGHT, 1, weft_cell_u64, STATE(HELD)},
+    {"DRAINING", WEFT_RIGHT, 4, weft_cell_u64, AT(draining)},
+    {"DONE/1H", WEFT_RIGHT, 0, weft_cell_u64, AT(succeeded_1h)},
+    {"FAILED/1H", WEFT_RIGHT, 0, weft_cell_u64, AT(failed_1h)},
+};
 
 static void put_counts_table(const struct weft_cli *cli, const struct weft_counts *counts)
 {
-    static const struct weft_column column[] = {
-        {.title = "LANE", .give = 4},
-        {.title = "READY", .align = WEFT_RIGHT},
-        {.title = "RUNNING", .align = WEFT_RIGHT},
-        {.title = "DELAYED", .align = WEFT_RIGHT},
-        {.title = "BLOCKED", .align = WEFT_RIGHT, .give = 3},
-        {.title = "SUSPENDED", .align = WEFT_RIGHT, .give = 2},
-        {.title = "HELD", .align = WEFT_RIGHT, .give = 1},
-        {.title = "DRAINING", .align = WEFT_RIGHT, .give = 4},
-        {.title = "DONE/1H", .align = WEFT_RIGHT},
-        {.title = "FAILED/1H", .align = WEFT_RIGHT},
-    };
-    struct weft_table *table = weft_table_new(cli, column, WEFT_LEN(column));
+    struct weft_table *table = weft_table_new(cli, count_columns, WEFT_LEN(count_columns));
     struct weft_lane_count all = {.lane = "(all)"};
     for (size_t i = 0; i < counts->count; i++) {
-        put_count(table, &counts->item[i]);
+        weft_table_row(table, &counts->item[i]);
         for (size_t state = 0; state < WEFT_STATE_COUNT; state++)
             all.count[state] += counts->item[i].count[state];
         all.succeeded_1h += counts->item[i].succeeded_1h;
@@ -371,7 +333,7 @@ static void put_counts_table(const struct weft_cli *cli, const struct weft_count
         all.draining += counts->item[i].draining;
     }
     if (counts->count > 1)
-        put_count(table, &all);
+        weft_table_row(table, &all);
     weft_table_print(table);
     weft_cli_put_age(counts);
 }
@@ -426,7 +388,7 @@ const struct weft_command weft_command_counts = {
     .example = "weft counts\nweft counts --lane mail --watch=5s",
     .option =
         (const struct weft_option[]){
-            {.name = "lane", .letter = 'l', .value = "NAME", .about = "this lane only"},
+            {"lane", 'l', "NAME", "this lane only", NULL},
             WEFT_WATCH_OPTION("2 s"),
             {.name = NULL},
         },

@@ -11,6 +11,7 @@
  */
 
 #include "base/err.h"
+#include "weft/weft.h"
 
 #include <stdatomic.h>
 

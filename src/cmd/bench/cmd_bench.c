@@ -218,9 +218,8 @@ static void put_embedded(struct weft_json_writer *json, const struct weft_bench_
 static void print_json(const struct weft_bench_plan *plan, const struct weft_bench_result *result)
 {
     struct weft_json_out out;
-    weft_json_out_begin(&out);
+    weft_json_out_begin_object(&out);
     struct weft_json_writer *json = &out.json;
-    weft_json_begin_object(json);
     weft_json_add_text(json, "mode", weft_bench_mode_names[plan->mode]);
     weft_json_add_fixed(json, "per_s", result->per_s, DIGITS);
     put_hist(json, &result->all);
@@ -247,46 +246,35 @@ static void print_json(const struct weft_bench_plan *plan, const struct weft_ben
         weft_json_add_i64(json, result->errors.item[i].code, (int64_t)result->errors.item[i].count);
     weft_json_end_object(json);
     put_embedded(json, plan, result);
-    weft_json_end_object(json);
-    weft_json_out_end(&out);
+    weft_json_out_end_object(&out);
 }
 
 /* ---- The command ----------------------------------------------------------------------------- */
 
-#define LOCAL_SERVER "http://127.0.0.1:7717"
-
 enum { CONNECTIONS_MAX = 4096, EMBEDDED_MAX = 256, TRIES_MAX = 1000000, NODES_MAX = 1000 };
 enum { FLOWS_MAX = 10000 };
 
-/* Here --store names what is measured beside the server, not instead of it. */
-static const char *server_of(const struct weft_cli *cli)
-{
-    const char *server = weft_cli_get(cli, "server");
-    if (!server)
-        server = weft_env("WEFT_SERVER");
-    return server ? server : LOCAL_SERVER;
-}
-
-static enum weft_exit read_plan(const struct weft_cli *cli, struct weft_bench_plan *plan)
+static void read_plan(const struct weft_cli *cli, struct weft_bench_plan *plan)
 {
     const char *mode = weft_cli_get(cli, "mode");
     while (mode && plan->mode < WEFT_BENCH_MODES &&
            strcmp(mode, weft_bench_mode_names[plan->mode]) != 0)
         plan->mode++;
     if (plan->mode == WEFT_BENCH_MODES)
-        return weft_cli_usage(cli, "--mode is '%s': it is bulk, single, latency or flow", mode);
+        weft_cli_usage(cli, "--mode is '%s': it is bulk, single, latency or flow", mode);
     bool bulk = plan->mode == WEFT_BENCH_BULK, latency = plan->mode == WEFT_BENCH_LATENCY;
     bool flow = plan->mode == WEFT_BENCH_FLOW;
     const char *to = weft_cli_get(cli, "to-server"), *lane = weft_cli_get(cli, "lane");
-    const char *token = weft_cli_get(cli, "token");
-    plan->server = server_of(cli);
+    /* Here --store names what is measured beside the server, not instead of it. */
+    const char *server = weft_cli_or_env(cli, "server", "WEFT_SERVER");
+    plan->server = server ? server : WEFT_LOCAL_SERVER;
     plan->to_server = to ? to : plan->server;
     plan->store = latency || flow ? NULL : weft_cli_get(cli, "store");
-    plan->token = token ? token : weft_env("WEFT_TOKEN");
+    plan->token = weft_cli_or_env(cli, "token", "WEFT_TOKEN");
     plan->ns = weft_cli_namespace(cli);
     plan->lane = lane ? lane : "bench";
     if (!weft_name_valid(plan->lane) || strlen(plan->lane) > 100)
-        return weft_cli_usage(cli, "--lane is '%s': that is no name of a lane", plan->lane);
+        weft_cli_usage(cli, "--lane is '%s': that is no name of a lane", plan->lane);
     int64_t normally = bulk ? 8 : 64;
     plan->connections = (uint32_t)weft_cli_i64(cli, "connections", 1, CONNECTIONS_MAX, normally);
     normally = plan->connections < 8 ? plan->connections : 8;
@@ -294,7 +282,7 @@ static enum weft_exit read_plan(const struct weft_cli *cli, struct weft_bench_pl
         (uint32_t)weft_cli_i64(cli, "embedded-connections", 1, EMBEDDED_MAX, normally);
     plan->batch = (uint32_t)weft_cli_i64(cli, "batch", 1, WEFT_BATCH_MAX, bulk ? 100 : 1);
     if (!bulk && !flow && plan->batch != 1)
-        return weft_cli_usage(cli, "--batch belongs to --mode bulk and flow");
+        weft_cli_usage(cli, "--batch belongs to --mode bulk and flow");
     plan->nodes = (uint32_t)weft_cli_i64(cli, "nodes", 1, NODES_MAX, 10);
     plan->flows = (uint32_t)weft_cli_i64(cli, "flows", 1, FLOWS_MAX, plan->connections);
     if (latency)
@@ -303,28 +291,23 @@ static enum weft_exit read_plan(const struct weft_cli *cli, struct weft_bench_pl
     plan->run_ms = weft_cli_ms(cli, "seconds", 100, 86400000, 10000);
     plan->warmup_ms = weft_cli_ms(cli, "warmup", 0, 3600000, 1000);
     plan->payload_size = (size_t)weft_cli_i64(cli, "payload", 0, WEFT_PAYLOAD_MAX, 200);
-    return WEFT_EXIT_OK;
 }
 
 static enum weft_exit run_bench(struct weft_cli *cli)
 {
     struct weft_bench_plan plan = {0};
-    enum weft_exit code = read_plan(cli, &plan);
-    if (code)
-        return code;
-    weft_cli_catch();
-    struct weft_bench_result *result = calloc(1, sizeof(*result));
-    if (!result)
-        weft_oom(sizeof(*result));
     struct weft_err err = {0};
+    enum weft_exit code;
+    read_plan(cli, &plan);
+    weft_cli_catch();
+    struct weft_bench_result *result = weft_alloc(1, sizeof(*result));
     enum weft_rc rc = weft_bench_measure(&plan, result, &err);
     if (rc == WEFT_UNAVAILABLE && !err.hint)
         err.hint = "start a server with `weft serve` and name it with --server http://HOST:PORT";
-    if (rc)
+    if (rc) {
         code = weft_cli_fail(&err);
-    if (rc && weft_cli_interrupted())
-        code = WEFT_EXIT_INTERRUPTED;
-    if (!rc) {
+        code = weft_cli_interrupted() ? WEFT_EXIT_INTERRUPTED : code;
+    } else {
         if (weft_cli_json(cli))
             print_json(&plan, result);
         else

@@ -141,6 +141,43 @@ void weft_help_command(const struct weft_command *command)
  * here its backslashes, leading dots and hyphens are made safe for roff.
  */
 
+static const struct {
+    enum weft_exit code;
+    const char *about;
+} exit_words[] = {
+    {WEFT_EXIT_OK, "It was done."},
+    {WEFT_EXIT_FAILED,
+     "It was refused or went wrong, wholly or for some of the items; with --wait: "
+     "the execution did not succeed."},
+    {WEFT_EXIT_USAGE, "The command line, a setting or a value is wrong. Nothing was done."},
+    {WEFT_EXIT_NOT_FOUND, "There is no such execution, lane, worker, token or store."},
+    {WEFT_EXIT_UNAVAILABLE,
+     "The server or the store cannot be reached, is too busy, or a wait was "
+     "over before the end came. Trying again later may help."},
+    {WEFT_EXIT_DENIED, "The token is missing, unknown or does not allow this."},
+    {WEFT_EXIT_CONFLICT,
+     "It conflicts with what is there: another payload under the same key, a "
+     "lease that is gone, a state that does not allow it."},
+    {WEFT_EXIT_LEFT,
+     "`weft work --drain` has ended, and executions are left that this worker cannot serve."},
+    {WEFT_EXIT_INTERRUPTED, "Interrupted by SIGINT or SIGTERM before it was done."},
+};
+
+static const struct {
+    const char *name, *about;
+} env_words[] = {
+    {"WEFT_SERVER", "The server to talk to, unless --server or --store is given."},
+    {"WEFT_STORE",
+     "The store to open directly, unless --server, --store or WEFT_SERVER is given; "
+     "for `weft serve`, its store."},
+    {"WEFT_TOKEN", "The bearer token, unless --token is given."},
+    {"WEFT_CA_FILE", "Certificates to trust, unless --ca-file is given."},
+    {"WEFT_NAMESPACE", "The namespace, unless --namespace is given."},
+    {"WEFT_CONFIG", "The settings file of `weft serve`, unless --config is given."},
+    {"NO_COLOR", "When set, no colours are used unless --color always is given."},
+    {"COLUMNS", "How wide tables may be; otherwise the terminal is asked."},
+};
+
 static void man_char(char c)
 {
     if (c == '\\')
@@ -234,18 +271,18 @@ static void man_example(const char *example)
 static void man_exit_status(void)
 {
     (void)fputs(".SH EXIT STATUS\n", stdout);
-    for (const struct weft_exit_word *at = weft_exit_words; at->about; at++) {
-        printf(".TP\n%d\n", (int)at->code);
-        man_line(at->about);
+    for (size_t i = 0; i < WEFT_LEN(exit_words); i++) {
+        printf(".TP\n%d\n", (int)exit_words[i].code);
+        man_line(exit_words[i].about);
     }
 }
 
 static void man_environment(const struct weft_command *command)
 {
     (void)fputs(".SH ENVIRONMENT\n", stdout);
-    for (const struct weft_env_word *at = weft_env_words; at->name; at++) {
-        printf(".TP\n%s\n", at->name);
-        man_line(at->about);
+    for (size_t i = 0; i < WEFT_LEN(env_words); i++) {
+        printf(".TP\n%s\n", env_words[i].name);
+        man_line(env_words[i].about);
     }
     if (!command || !weft_settings_of(command->option))
         return;
@@ -426,10 +463,8 @@ static void put_words(void)
 
 static enum weft_exit run_completion(struct weft_cli *cli)
 {
-    const char *const *arg;
-    (void)weft_cli_args(cli, &arg);
-    if (strcmp(arg[0], "bash") != 0)
-        return weft_cli_usage(cli, "there is completion for bash only, not for '%s'", arg[0]);
+    if (strcmp(cli->arg[0], "bash") != 0)
+        weft_cli_usage(cli, "there is completion for bash only, not for '%s'", cli->arg[0]);
     printf(
         "# SPDX-License-Identifier: Apache-2.0\n"
         "# Completion of weft for bash, made by `weft completion bash`.\n\n_weft_commands='");
@@ -481,14 +516,11 @@ const struct weft_command weft_command_version = {
 
 static enum weft_exit run_help(struct weft_cli *cli)
 {
-    const char *const *arg;
-    const struct weft_command *command = NULL;
-    if (weft_cli_args(cli, &arg) == 1) {
-        command = weft_command_find(arg[0]);
-        if (!command) {
-            (void)fprintf(stderr, "weft help: there is no command '%s'\n", arg[0]);
-            return WEFT_EXIT_NOT_FOUND;
-        }
+    const char *name = cli->arg[0];
+    const struct weft_command *command = name ? weft_command_find(name) : NULL;
+    if (name && !command) {
+        (void)fprintf(stderr, "weft help: there is no command '%s'\n", name);
+        return WEFT_EXIT_NOT_FOUND;
     }
     if (weft_cli_has(cli, "man"))
         man_print(command);
@@ -509,7 +541,7 @@ const struct weft_command weft_command_help = {
         "Without a command it lists all of them. With --man it prints the manual page in the "
         "roff language, as it is installed.",
     .example = "weft help submit\nweft help --man submit | man -l -",
-    .option = (const struct weft_option[]){{.name = "man", .about = "print the manual page"},
+    .option = (const struct weft_option[]){{"man", 0, NULL, "print the manual page", NULL},
                                            {.name = NULL}},
     .run = run_help,
 };

@@ -38,6 +38,7 @@ struct cell {
 };
 
 struct weft_table {
+    const struct weft_cli *cli;
     struct weft_arena *arena; /* of the table itself */
     struct weft_arena *cells; /* of the rows that were not printed yet */
     struct cell *cell;        /* row by row */
@@ -104,6 +105,7 @@ struct weft_table *weft_table_new(const struct weft_cli *cli, const struct weft_
 {
     struct weft_arena *arena = weft_arena_new();
     struct weft_table *table = weft_new(arena, struct weft_table);
+    table->cli = cli;
     table->arena = arena;
     table->cells = weft_arena_new();
     table->column = column;
@@ -129,41 +131,77 @@ static void add_cell(struct weft_table *table, const char *text, const char *col
     cell->color = color;
 }
 
-WEFT_PRINTF(3, 0)
-static void add_formatted(struct weft_table *table, const char *color, const char *fmt,
-                          va_list args)
+void weft_table_paint(struct weft_table *table, const char *color, const char *fmt, ...)
 {
     char text[CELL_MAX];
+    va_list args;
+    va_start(args, fmt);
     (void)vsnprintf(text, sizeof(text), fmt, args);
+    va_end(args);
     add_cell(table, text, color);
 }
 
-void weft_table_cell(struct weft_table *table, const char *fmt, ...)
+void weft_table_span(struct weft_table *table, weft_usec span_us, const char *color)
 {
-    va_list args;
-    va_start(args, fmt);
-    add_formatted(table, NULL, fmt, args);
-    va_end(args);
+    char text[WEFT_AGO_TEXT];
+    weft_span(span_us, text);
+    add_cell(table, text, color);
 }
 
-void weft_table_paint(struct weft_table *table, const char *color, const char *fmt, ...)
+struct weft_arena *weft_table_arena(struct weft_table *table)
 {
-    va_list args;
-    va_start(args, fmt);
-    add_formatted(table, color, fmt, args);
-    va_end(args);
+    return table->cells;
 }
 
-void weft_table_state(struct weft_table *table, enum weft_state state)
+void weft_table_row(struct weft_table *table, const void *item)
 {
+    for (size_t i = 0; i < table->columns; i++)
+        if (table->column[i].put)
+            table->column[i].put(table, (const char *)item + table->column[i].at);
+}
+
+void weft_cell_text(struct weft_table *table, const void *field)
+{
+    const char *text = *(const char *const *)field;
+    add_cell(table, text ? text : "", NULL);
+}
+
+void weft_cell_i32(struct weft_table *table, const void *field)
+{
+    weft_table_cell(table, "%" PRId32, *(const int32_t *)field);
+}
+
+void weft_cell_u64(struct weft_table *table, const void *field)
+{
+    weft_table_cell(table, "%" PRIu64, *(const uint64_t *)field);
+}
+
+void weft_cell_id(struct weft_table *table, const void *field)
+{
+    char text[WEFT_ID_TEXT];
+    weft_cli_id(table->cli, field, text);
+    add_cell(table, text, NULL);
+}
+
+void weft_cell_state(struct weft_table *table, const void *field)
+{
+    enum weft_state state = *(const enum weft_state *)field;
     add_cell(table, weft_state_name(state), weft_state_color(state));
 }
 
-void weft_table_ago(struct weft_table *table, weft_usec moment_us)
+void weft_cell_ago(struct weft_table *table, const void *field)
 {
     char text[WEFT_AGO_TEXT];
-    weft_ago(moment_us, table->now_us, text);
+    weft_ago(*(const weft_usec *)field, table->now_us, text);
     add_cell(table, text, NULL);
+}
+
+void weft_cell_ever(struct weft_table *table, const void *field)
+{
+    if (*(const weft_usec *)field)
+        weft_cell_ago(table, field);
+    else
+        add_cell(table, "never", NULL);
 }
 
 /* ---- Fitting --------------------------------------------------------------------------------- */
@@ -323,29 +361,30 @@ void weft_table_free(struct weft_table *table)
 /* More than any answer: lists are printed page by page. */
 static const size_t out_max = (size_t)1 << 30;
 
-void weft_json_out_begin(struct weft_json_out *out)
+void weft_json_out_begin_object(struct weft_json_out *out)
 {
     weft_buf_init(&out->buf, out_max);
     weft_json_writer_init(&out->json, &out->buf);
+    weft_json_begin_object(&out->json);
 }
 
-void weft_json_out_end(struct weft_json_out *out)
+/* Ends the line, prints it and frees the buffer. */
+static void end_line(struct weft_json_out *out)
 {
     weft_buf_add_char(&out->buf, '\n');
     (void)fwrite(out->buf.data, 1, out->buf.size, stdout);
     weft_buf_done(&out->buf);
 }
 
-void weft_json_out_begin_object(struct weft_json_out *out)
-{
-    weft_json_out_begin(out);
-    weft_json_begin_object(&out->json);
-}
-
 void weft_json_out_end_object(struct weft_json_out *out)
 {
     weft_json_end_object(&out->json);
-    weft_json_out_end(out);
+    end_line(out);
+}
+
+void weft_json_out_drop(struct weft_json_out *out)
+{
+    weft_buf_done(&out->buf);
 }
 
 void weft_json_out_begin_items(struct weft_json_out *out)
@@ -375,19 +414,30 @@ void weft_json_add_fixed(struct weft_json_writer *json, const char *key, double 
 void weft_json_out_item(const struct weft_wire_type *type, const void *item)
 {
     struct weft_json_out out;
-    weft_json_out_begin(&out);
+    weft_buf_init(&out.buf, out_max);
+    weft_json_writer_init(&out.json, &out.buf);
     weft_wire_write(type, item, &out.json);
-    weft_json_out_end(&out);
+    end_line(&out);
 }
 
-void weft_json_out_items(const struct weft_wire_type *type, const void *item, size_t size,
-                         size_t count)
+void weft_cli_put_list(const struct weft_cli *cli, const struct weft_list *list)
 {
+    bool json = weft_cli_json(cli);
     struct weft_json_out out;
-    weft_json_out_begin_items(&out);
-    for (size_t i = 0; i < count; i++)
-        weft_wire_write(type, (const char *)item + i * size, &out.json);
-    weft_json_out_end_items(&out);
+    struct weft_table *table = json ? NULL : weft_table_new(cli, list->column, list->columns);
+    if (json)
+        weft_json_out_begin_items(&out);
+    for (size_t i = 0; i < list->count; i++) {
+        const void *item = (const char *)list->item + i * list->size;
+        if (json)
+            weft_wire_write(list->type, item, &out.json);
+        else
+            weft_table_row(table, item);
+    }
+    if (json)
+        weft_json_out_end_items(&out);
+    else
+        weft_table_print(table);
 }
 
 void weft_json_out_bytes(struct weft_json_out *out, const char *name,
@@ -424,9 +474,7 @@ struct weft_bar {
 struct weft_bar *weft_bar_new(const char *what, uint64_t total)
 {
     const char *terminal = weft_env("TERM");
-    struct weft_bar *bar = calloc(1, sizeof(*bar));
-    if (!bar)
-        weft_oom(sizeof(*bar));
+    struct weft_bar *bar = weft_alloc(1, sizeof(*bar));
     bar->what = what;
     bar->total = total;
     bar->begun_us = weft_boot_us();

@@ -13,28 +13,55 @@
 /* ---- Tables ---------------------------------------------------------------------------------- */
 
 enum weft_align { WEFT_LEFT, WEFT_RIGHT };
+struct weft_table;
 struct weft_column {
     const char *title;
     enum weft_align align;
     uint32_t give; /* when the terminal is narrow: 1 shrinks or goes first, then 2, ...; 0: never */
+    void (*put)(struct weft_table *table, const void *field); /* NULL: the column before does it */
+    size_t at;                                                /* offset of the field in an item */
 };
-/* A table that fits the terminal; cells are copied. */
-struct weft_table;
+/* Fields: const char * (NULL is empty), int32_t, uint64_t, weft_id, state, and a moment, which is
+ * shown as "3 s ago", "in 5 m", "-"; weft_cell_ever: or "never". */
+void weft_cell_text(struct weft_table *table, const void *field);
+void weft_cell_i32(struct weft_table *table, const void *field);
+void weft_cell_u64(struct weft_table *table, const void *field);
+void weft_cell_id(struct weft_table *table, const void *field);
+void weft_cell_state(struct weft_table *table, const void *field); /* coloured */
+void weft_cell_ago(struct weft_table *table, const void *field);
+void weft_cell_ever(struct weft_table *table, const void *field);
+
+/* Cells are copied. */
 struct weft_table *weft_table_new(const struct weft_cli *cli, const struct weft_column *column,
                                   size_t columns);
-void weft_table_cell(struct weft_table *table, const char *fmt, ...)
-    __attribute__((format(printf, 2, 3)));
+void weft_table_row(struct weft_table *table, const void *item); /* a cell for each column */
 /* In a colour, an SGR number; NULL: none. */
 void weft_table_paint(struct weft_table *table, const char *color, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
-void weft_table_state(struct weft_table *table, enum weft_state state); /* coloured */
-void weft_table_ago(struct weft_table *table, weft_usec moment_us);     /* "3 s ago", "in 5 m" */
+#define weft_table_cell(table, ...) weft_table_paint(table, NULL, __VA_ARGS__)
+void weft_table_span(struct weft_table *table, weft_usec span_us, const char *color); /* "5 ms" */
+struct weft_arena *weft_table_arena(struct weft_table *table); /* for the text of a cell */
 /* Prints the rows so far and forgets them; titles are printed once, widths can only grow. */
 void weft_table_flush(struct weft_table *table);
 void weft_table_print(struct weft_table *table); /* what is left, and frees it */
+void weft_table_free(struct weft_table *table);  /* without printing */
+
+/* Items of one kind: a table for people, {"items":[...]} for programs. */
+struct weft_list {
+    const struct weft_column *column;
+    size_t columns;
+    const struct weft_wire_type *type;
+    const void *item; /* an array of `count`, `size` bytes each */
+    size_t size, count;
+};
+#define WEFT_LIST(columns, type, list)                                                             \
+    &(const struct weft_list)                                                                      \
+    {                                                                                              \
+        columns, WEFT_LEN(columns), &(type), (list).item, sizeof(*(list).item), (list).count       \
+    }
+void weft_cli_put_list(const struct weft_cli *cli, const struct weft_list *list);
 /* The age of counts, on a line below their table. */
 void weft_cli_put_age(const struct weft_counts *counts);
-void weft_table_free(struct weft_table *table); /* without printing */
 
 /* ---- JSON ------------------------------------------------------------------------------------ */
 
@@ -43,12 +70,10 @@ struct weft_json_out {
     struct weft_json_writer json;
 };
 
-void weft_json_out_begin(struct weft_json_out *out);
-void weft_json_out_end(struct weft_json_out *out); /* prints the line and frees the buffer */
-
 /* One object on a line: between these two come its members. */
 void weft_json_out_begin_object(struct weft_json_out *out);
-void weft_json_out_end_object(struct weft_json_out *out);
+void weft_json_out_end_object(struct weft_json_out *out); /* prints the line, frees the buffer */
+void weft_json_out_drop(struct weft_json_out *out);       /* frees it without printing */
 
 /* {"items":[ ... ]}: between these two, each item is a value. */
 void weft_json_out_begin_items(struct weft_json_out *out);
@@ -64,10 +89,8 @@ void weft_json_out_bytes(struct weft_json_out *out, const char *name,
 /* Members of an object. A number has this many digits after the point; null for NAN. */
 void weft_json_add_fixed(struct weft_json_writer *json, const char *key, double number, int digits);
 
-/* A whole line: one message, or {"items":[...]} of an array of messages, `size` bytes each. */
+/* A whole line of one message. */
 void weft_json_out_item(const struct weft_wire_type *type, const void *item);
-void weft_json_out_items(const struct weft_wire_type *type, const void *item, size_t size,
-                         size_t count);
 
 /* ---- Progress -------------------------------------------------------------------------------- */
 

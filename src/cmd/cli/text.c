@@ -34,11 +34,6 @@ size_t weft_width(void)
     return 0;
 }
 
-bool weft_cli_json(const struct weft_cli *cli)
-{
-    return weft_cli_has(cli, "json");
-}
-
 bool weft_cli_color(const struct weft_cli *cli)
 {
     const char *when = weft_cli_get(cli, "color");

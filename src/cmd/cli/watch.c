@@ -34,17 +34,14 @@ static enum weft_exit show_over(const struct weft_cli *cli, struct weft *weft, w
 
 enum weft_exit weft_cli_watch(struct weft_cli *cli, int64_t normally_ms, weft_show_fn *show)
 {
-    struct weft *weft;
-    enum weft_exit code;
-    if (!weft_cli_open(cli, &weft, &code))
-        return code;
+    struct weft *weft = weft_cli_open(cli);
     int64_t every_ms = weft_cli_ms(cli, "watch", 100, 3600000, normally_ms);
     if (!weft_cli_has(cli, "watch"))
         return show(cli, weft);
     weft_cli_catch();
     static char screen[1 << 16];
     (void)setvbuf(stdout, screen, _IOFBF, sizeof(screen));
-    code = show_over(cli, weft, show);
+    enum weft_exit code = show_over(cli, weft, show);
     while (code == WEFT_EXIT_OK && !over && !weft_cli_interrupted() && !ferror(stdout)) {
         (void)poll(NULL, 0, (int)every_ms); /* ended early by a signal */
         if (!weft_cli_interrupted())

@@ -9,14 +9,13 @@
 /*
  * Reads a flow from a file, "-" is standard input: JSON, in which // and block comments may stand.
  * All of it lives as long as the cli. Whatever needs no store is checked here, so that the error
- * names the line. False: the error has been printed.
+ * names the line. A file that is wrong ends the process.
  */
 struct weft_flow_file {
     struct weft_flow_spec spec;
     bool grows; /* its nodes may come after nodes that are not in it */
 };
-WEFT_MUST_CHECK bool weft_flow_file_read(const struct weft_cli *cli, const char *path,
-                                         struct weft_flow_file *file, enum weft_exit *ret_exit);
+void weft_flow_file_read(const struct weft_cli *cli, const char *path, struct weft_flow_file *file);
 
 /* The flow and its nodes as a tree in the terminal; all: no node is left out of it. */
 void weft_flow_draw(const struct weft_cli *cli, const struct weft_flow_page *page, bool all);

@@ -168,30 +168,22 @@ static const char *note_of(const struct tree *tree, const struct weft_flow_node 
     return node->reason ? node->reason : "";
 }
 
-/* How long it took, or takes. */
-static void put_time(struct weft_table *table, const struct weft_flow_node *node)
-{
-    char text[WEFT_AGO_TEXT] = "";
-    weft_usec end_us = node->finished_us ? node->finished_us : weft_wall_us();
-    if (node->started_us && end_us >= node->started_us)
-        weft_span(end_us - node->started_us, text);
-    weft_table_cell(table, "%s", text);
-}
-
 static void put_node(struct weft_table *table, const struct tree *tree, uint32_t number,
                      const char *lead)
 {
     const struct weft_flow_node *node = &tree->page->node[number];
     weft_table_cell(table, "%s%s", lead, node->name);
-    weft_table_state(table, node->state);
-    put_time(table, node);
-    if (node->attempt > 1)
-        weft_table_cell(table, "%d", node->attempt);
+    weft_cell_state(table, &node->state);
+    weft_usec end_us = node->finished_us ? node->finished_us : weft_wall_us();
+    if (node->started_us && end_us >= node->started_us)
+        weft_table_span(table, end_us - node->started_us, NULL);
     else
         weft_table_cell(table, "%s", "");
-    char id[WEFT_ID_TEXT];
-    weft_cli_id(weft_cli_current, &node->id, id);
-    weft_table_cell(table, "%s", id);
+    if (node->attempt > 1)
+        weft_cell_i32(table, &node->attempt);
+    else
+        weft_table_cell(table, "%s", "");
+    weft_cell_id(table, &node->id);
     weft_table_cell(table, "%s", after_text(tree, number));
     weft_table_cell(table, "%s", note_of(tree, node));
 }

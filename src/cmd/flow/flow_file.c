@@ -27,17 +27,16 @@ struct text {
 
 /* ---- The text -------------------------------------------------------------------------------- */
 
-static bool read_text(const struct weft_cli *cli, const char *path, struct text *ret_text,
-                      enum weft_exit *ret_exit)
+static struct text read_text(const struct weft_cli *cli, const char *path)
 {
     const char *why;
-    *ret_text = (struct text){.path = strcmp(path, "-") == 0 ? "standard input" : path};
-    ret_text->data = weft_cli_read_file(cli, path, FILE_MAX, &ret_text->size, &why);
-    if (ret_text->data)
-        return true;
-    (void)fprintf(stderr, "weft: cannot read %s: %s\n", path, why);
-    *ret_exit = WEFT_EXIT_FAILED;
-    return false;
+    struct text text = {.path = strcmp(path, "-") == 0 ? "standard input" : path};
+    text.data = weft_cli_read_file(cli, path, FILE_MAX, &text.size, &why);
+    if (!text.data) {
+        (void)fprintf(stderr, "weft: cannot read %s: %s\n", path, why);
+        weft_quit(WEFT_EXIT_FAILED);
+    }
+    return text;
 }
 
 /* The end of what begins at `at`, a string or a comment; both may lack theirs. */
@@ -101,7 +100,8 @@ static const char *place_of(const struct weft_json *object, size_t number)
     return NULL;
 }
 
-static enum weft_exit report(const struct text *text, const char *place, const struct weft_err *err)
+__attribute__((noreturn)) static void report(const struct text *text, const char *place,
+                                             const struct weft_err *err)
 {
     size_t column, line = place ? line_of(text, place, &column) : 0;
     const char *story = err->text, *colon;
@@ -115,7 +115,7 @@ static enum weft_exit report(const struct text *text, const char *place, const s
     }
     weft_put_clean(stderr, story);
     (void)fputc('\n', stderr);
-    return weft_exit_of(err->rc);
+    weft_quit(weft_exit_of(err->rc));
 }
 
 /* The place that an error of the JSON reader ("byte 12: ...") or of a message ("nodes[3].x") names.
@@ -163,32 +163,21 @@ static enum weft_rc check_nodes(const struct weft_cli *cli, const struct weft_fl
     return rc;
 }
 
-bool weft_flow_file_read(const struct weft_cli *cli, const char *path, struct weft_flow_file *file,
-                         enum weft_exit *ret_exit)
+void weft_flow_file_read(const struct weft_cli *cli, const char *path, struct weft_flow_file *file)
 {
-    struct text text;
     struct weft_json object;
     struct weft_err err = {0};
     size_t number = 0;
-    if (!read_text(cli, path, &text, ret_exit))
-        return false;
+    struct text text = read_text(cli, path);
     blank_comments(&text);
-    if (weft_json_check(text.data, text.size, &object, &err)) {
-        *ret_exit = report(&text, blamed(&text, NULL, &err), &err);
-        return false;
-    }
+    if (weft_json_check(text.data, text.size, &object, &err))
+        report(&text, blamed(&text, NULL, &err), &err);
     if (object.kind != WEFT_JSON_OBJECT) {
         (void)weft_fail(&err, WEFT_INVALID_VALUE, "a flow is an object: {\"nodes\": [...]}");
-        *ret_exit = report(&text, object.text, &err);
-        return false;
+        report(&text, object.text, &err);
     }
-    if (weft_wire_read(&weft_wire_flow_spec, &object, cli->arena, &file->spec, &err)) {
-        *ret_exit = report(&text, blamed(&text, &object, &err), &err);
-        return false;
-    }
-    if (check_nodes(cli, file, &number, &err)) {
-        *ret_exit = report(&text, number > 0 ? place_of(&object, number - 1) : NULL, &err);
-        return false;
-    }
-    return true;
+    if (weft_wire_read(&weft_wire_flow_spec, &object, cli->arena, &file->spec, &err))
+        report(&text, blamed(&text, &object, &err), &err);
+    if (check_nodes(cli, file, &number, &err))
+        report(&text, number > 0 ? place_of(&object, number - 1) : NULL, &err);
 }

@@ -113,46 +113,36 @@ static enum weft_exit put_all_steered(const struct weft_cli *cli, const struct v
 }
 
 /* The last argument: a priority, or a deadline. */
-static bool read_value(const struct weft_cli *cli, const struct verb *verb, const char *text,
+static void read_value(const struct weft_cli *cli, const struct verb *verb, const char *text,
                        struct weft_steer *ret_item)
 {
     int64_t number;
     if (verb->kind == WEFT_STEER_REPRIORITIZE) {
-        bool good = weft_number_typed(text, &number) && number >= INT16_MIN && number <= INT16_MAX;
-        if (good)
-            ret_item->priority = (int32_t)number;
-        else
-            (void)weft_cli_usage(cli,
-                                 "the priority comes last and is a whole number from -32768 to "
-                                 "32767, not '%s'",
-                                 text);
-        return good;
+        if (!weft_number_typed(text, &number) || number < INT16_MIN || number > INT16_MAX)
+            weft_cli_usage(cli,
+                           "the priority comes last and is a whole number from -32768 to 32767, "
+                           "not '%s'",
+                           text);
+        ret_item->priority = (int32_t)number;
+    } else if (strcmp(text, "none") != 0 && !weft_moment_typed(text, &ret_item->deadline_us)) {
+        weft_cli_usage(
+            cli,
+            "the deadline comes last and is like 2031-01-31T12:00:00Z or +1h, or none, not '%s'",
+            text);
     }
-    if (strcmp(text, "none") == 0 || weft_moment_typed(text, &ret_item->deadline_us))
-        return true;
-    return weft_cli_refuse(
-        cli, "the deadline comes last and is like 2031-01-31T12:00:00Z or +1h, or none, not '%s'",
-        text);
 }
 
 static enum weft_exit steer_ids(struct weft_cli *cli, const struct verb *verb)
 {
     struct weft_err err = {0};
-    enum weft_exit code;
-    struct weft *weft;
     const struct weft_id *id;
-    const char *const *arg;
     struct weft_steer like = {
-        .reason = verb->kind == WEFT_STEER_CANCEL || verb->kind == WEFT_STEER_REVOKE
-                      ? weft_cli_get(cli, "reason")
-                      : NULL,
+        .reason = weft_is_word(verb->command, "cancel revoke") ? weft_cli_get(cli, "reason") : NULL,
         .force = verb->kind == WEFT_STEER_REPLAY && weft_cli_has(cli, "force")};
-    size_t count = weft_cli_args(cli, &arg) - (verb->takes_value ? 1 : 0);
-    if (verb->takes_value && !read_value(cli, verb, arg[count], &like))
-        return WEFT_EXIT_USAGE;
-    if (!weft_pick_ids(cli, count, &code) || !weft_cli_open(cli, &weft, &code) ||
-        !weft_find_ids(cli, weft, count, &id, &code))
-        return code;
+    size_t count = cli->arg_count - (verb->takes_value ? 1 : 0);
+    if (verb->takes_value)
+        read_value(cli, verb, cli->arg[count], &like);
+    struct weft *weft = weft_open_ids(cli, count, &id);
     struct weft_steer *item = weft_new_array(cli->arena, struct weft_steer, count);
     struct weft_steered *answer = weft_new_array(cli->arena, struct weft_steered, count);
     for (size_t i = 0; i < count; i++) {
@@ -176,24 +166,18 @@ static enum weft_rc count_fitting(struct weft *weft, const struct verb *verb,
                                   const struct weft_steer_all *args, uint64_t *ret_count,
                                   bool *ret_more, struct weft_err *err)
 {
-    char next[512] = "";
-    (void)snprintf(next, sizeof(next), "%s", args->after ? args->after : "");
+    struct weft_pages pages = {.more = true};
+    enum weft_rc rc = WEFT_OK;
+    (void)snprintf(pages.next, sizeof(pages.next), "%s", args->after ? args->after : "");
     *ret_count = 0;
-    *ret_more = true;
-    for (int pages = 0; *ret_more && pages < COUNT_PAGES; pages++) {
-        struct weft_page page;
-        enum weft_rc rc =
-            weft_list(weft, &args->filter, WEFT_PAGE_MAX, next[0] ? next : NULL, &page, err);
-        if (rc)
-            return rc;
-        for (size_t i = 0; i < page.count; i++)
-            if (weft_state_living(page.item[i].state) == verb->living)
-                ++*ret_count;
-        *ret_more = page.next != NULL;
-        (void)snprintf(next, sizeof(next), "%s", page.next ? page.next : "");
-        weft_page_free(&page);
+    for (int read = 0; pages.more && read < COUNT_PAGES && !rc; read++) {
+        rc = weft_next_page(weft, &args->filter, WEFT_PAGE_MAX, &pages, err);
+        for (size_t i = 0; i < pages.page.count; i++)
+            *ret_count += weft_state_living(pages.page.item[i].state) == verb->living;
     }
-    return WEFT_OK;
+    *ret_more = pages.more;
+    weft_page_free(&pages.page);
+    return rc;
 }
 
 /* Asks on the terminal. */
@@ -215,8 +199,8 @@ static enum weft_exit ask_first(struct weft_cli *cli, struct weft *weft, const s
     if (weft_cli_has(cli, "yes") || (*ret_count == 0 && !more))
         return WEFT_EXIT_OK;
     if (!isatty(STDIN_FILENO))
-        return weft_cli_usage(cli, "would %s %s%" PRIu64 " executions: say --yes to do so",
-                              verb->doing, more ? "at least " : "", *ret_count);
+        weft_cli_usage(cli, "would %s %s%" PRIu64 " executions: say --yes to do so", verb->doing,
+                       more ? "at least " : "", *ret_count);
     if (confirmed(verb, *ret_count, more))
         return WEFT_EXIT_OK;
     (void)fprintf(stderr, "weft: nothing was done\n");
@@ -279,20 +263,16 @@ static void put_sum(const struct weft_cli *cli, const struct verb *verb,
 
 static enum weft_exit steer_filter(struct weft_cli *cli, const struct verb *verb)
 {
-    enum weft_exit code;
-    struct weft *weft;
     uint64_t expected = 0;
     struct weft_sweep done = {0};
-    struct weft_steer_all args = {.kind = verb->kind, .after = weft_cli_get(cli, "after")};
-    if (!weft_pick_filter(cli, verb->living ? WEFT_PICK_CREATED : WEFT_PICK_ENDED, &args.filter,
-                          &code) ||
-        !weft_cli_open(cli, &weft, &code))
-        return code;
-    args.reason = verb->living ? weft_cli_get(cli, "reason") : NULL;
-    args.force = !verb->living && weft_cli_has(cli, "force");
+    struct weft_steer_all args = {.kind = verb->kind,
+                                  .after = weft_cli_get(cli, "after"),
+                                  .reason = verb->living ? weft_cli_get(cli, "reason") : NULL,
+                                  .force = !verb->living && weft_cli_has(cli, "force")};
+    struct weft *weft =
+        weft_open_filter(cli, verb->living ? WEFT_PICK_CREATED : WEFT_PICK_ENDED, &args.filter);
     weft_cli_catch();
-    if (weft_find_filter(cli, weft, &args.filter, &code))
-        code = ask_first(cli, weft, verb, &args, &expected);
+    enum weft_exit code = ask_first(cli, weft, verb, &args, &expected);
     if (code != WEFT_EXIT_OK)
         return code;
     code = sweep(weft, verb, &args, expected, &done);
@@ -303,18 +283,17 @@ static enum weft_exit steer_filter(struct weft_cli *cli, const struct verb *verb
 static enum weft_exit run_control(struct weft_cli *cli)
 {
     const struct verb *verb = verbs;
-    const char *const *arg;
     while (strcmp(verb->command, cli->command->name) != 0)
         verb++;
     if (!verb->not_done) /* it takes no filter, and at least one id */
         return steer_ids(cli, verb);
-    bool by_id = weft_cli_args(cli, &arg) > 0, by_filter = weft_pick_is_filter(cli);
+    bool by_id = cli->arg_count > 0, by_filter = weft_pick_is_filter(cli);
     if (by_id && by_filter)
-        return weft_cli_usage(cli, "give ids or a filter, not both");
+        weft_cli_usage(cli, "give ids or a filter, not both");
     if (!by_id && !by_filter)
-        return weft_cli_usage(cli, "give ids, or a filter such as --lane or --state");
+        weft_cli_usage(cli, "give ids, or a filter such as --lane or --state");
     if (by_id && weft_cli_has(cli, "after"))
-        return weft_cli_usage(cli, "--after goes with a filter, not with ids");
+        weft_cli_usage(cli, "--after goes with a filter, not with ids");
     return by_id ? steer_ids(cli, verb) : steer_filter(cli, verb);
 }
 
@@ -338,9 +317,9 @@ const struct weft_command weft_command_cancel = {
     .option =
         (const struct weft_option[]){
             WEFT_FILTER_OPTIONS,
-            {.name = "reason", .letter = 'r', .value = "TEXT", .about = "is kept with each"},
-            {.name = "yes", .letter = 'y', .about = "do not ask"},
-            {.name = "after", .value = "CURSOR", .about = "by filter: go on where another ended"},
+            {"reason", 'r', "TEXT", "is kept with each", NULL},
+            {"yes", 'y', NULL, "do not ask", NULL},
+            {"after", 0, "CURSOR", "by filter: go on where another ended", NULL},
             {.name = NULL},
         },
     .run = run_control,
@@ -367,9 +346,9 @@ const struct weft_command weft_command_replay = {
     .option =
         (const struct weft_option[]){
             WEFT_FILTER_OPTIONS,
-            {.name = "force", .about = "members of flows also if their upstreams do not allow it"},
-            {.name = "yes", .letter = 'y', .about = "do not ask"},
-            {.name = "after", .value = "CURSOR", .about = "by filter: go on where another ended"},
+            {"force", 0, NULL, "members of flows also if their upstreams do not allow it", NULL},
+            {"yes", 'y', NULL, "do not ask", NULL},
+            {"after", 0, "CURSOR", "by filter: go on where another ended", NULL},
             {.name = NULL},
         },
     .run = run_control,
@@ -405,7 +384,7 @@ const struct weft_command weft_command_revoke = {
     .example = "weft revoke 01932c07-5f3e-7a10-8c51-0123456789ab --reason 'worker hangs'",
     .option =
         (const struct weft_option[]){
-            {.name = "reason", .letter = 'r', .value = "TEXT", .about = "is kept with each"},
+            {"reason", 'r', "TEXT", "is kept with each", NULL},
             {.name = NULL},
         },
     .run = run_control,

@@ -20,9 +20,7 @@
 
 enum { PREVIEW_MAX = 400, LINE_MAX_TEXT = 1024 };
 
-static void put_field(const char *label, const char *fmt, ...)
-    __attribute__((format(printf, 2, 3)));
-
+WEFT_PRINTF(2, 3)
 static void put_field(const char *label, const char *fmt, ...)
 {
     char *text;
@@ -222,29 +220,29 @@ static void put_preview(const char *label, const struct weft_bytes *bytes)
         put_field(label, "%zu bytes, %s", bytes->size, type);
 }
 
+static void put_attempt_error(struct weft_table *table, const void *item)
+{
+    const struct weft_attempt *at = item;
+    char line[LINE_MAX_TEXT] = "";
+    weft_last_line(at->error_message ? at->error_message : "", line, sizeof(line));
+    weft_table_cell(table, "%s%s%s", at->error_class ? at->error_class : "",
+                    at->error_class && line[0] ? ": " : "", line);
+}
+
+#define AT(member) offsetof(struct weft_attempt, member)
 static void put_attempts(const struct weft_cli *cli, const struct weft_attempts *attempts)
 {
-    static const struct weft_column column[] = {
-        {.title = "TRY", .align = WEFT_RIGHT},  {.title = "ENDED"},
-        {.title = "WHEN", .align = WEFT_RIGHT}, {.title = "WORKER", .give = 2},
-        {.title = "ERROR", .give = 1},
+    static const struct weft_column columns[] = {
+        {"TRY", WEFT_RIGHT, 0, weft_cell_i32, AT(attempt)},
+        {"ENDED", WEFT_LEFT, 0, weft_cell_text, AT(ended)},
+        {"WHEN", WEFT_RIGHT, 0, weft_cell_ago, AT(ended_us)},
+        {"WORKER", WEFT_LEFT, 2, weft_cell_text, AT(worker)},
+        {"ERROR", WEFT_LEFT, 1, put_attempt_error, 0},
     };
     if (attempts->count == 0)
         return;
     putchar('\n');
-    struct weft_table *table = weft_table_new(cli, column, WEFT_LEN(column));
-    for (size_t i = 0; i < attempts->count; i++) {
-        const struct weft_attempt *at = &attempts->item[i];
-        weft_table_cell(table, "%d", at->attempt);
-        weft_table_cell(table, "%s", at->ended);
-        weft_table_ago(table, at->ended_us);
-        weft_table_cell(table, "%s", at->worker ? at->worker : "");
-        char line[LINE_MAX_TEXT] = "";
-        weft_last_line(at->error_message ? at->error_message : "", line, sizeof(line));
-        weft_table_cell(table, "%s%s%s", at->error_class ? at->error_class : "",
-                        at->error_class && line[0] ? ": " : "", line);
-    }
-    weft_table_print(table);
+    weft_cli_put_list(cli, WEFT_LIST(columns, weft_wire_attempt, *attempts));
 }
 
 /* ---- Reading --------------------------------------------------------------------------------- */
@@ -327,16 +325,12 @@ static enum weft_exit show(const struct weft_cli *cli, struct weft *weft,
 
 static enum weft_exit run_show(struct weft_cli *cli)
 {
-    struct weft *weft;
     const struct weft_id *id;
-    enum weft_exit code;
     struct weft_page page = {0};
     if (weft_cli_has(cli, "payload") && weft_cli_has(cli, "result"))
-        return weft_cli_usage(cli, "--payload and --result exclude each other");
-    if (!weft_pick_ids(cli, 1, &code) || !weft_cli_open(cli, &weft, &code) ||
-        !weft_find_ids(cli, weft, 1, &id, &code))
-        return code;
-    code = weft_cli_wait(cli, weft, id, &page);
+        weft_cli_usage(cli, "--payload and --result exclude each other");
+    struct weft *weft = weft_open_ids(cli, 1, &id);
+    enum weft_exit code = weft_cli_wait(cli, weft, id, &page);
     if (page.count > 0) {
         enum weft_exit shown = show(cli, weft, &page);
         if (shown != WEFT_EXIT_OK)
@@ -361,8 +355,8 @@ const struct weft_command weft_command_show = {
         "weft show 01932c07-5f3e-7a10-8c51-0123456789ab --result >report.pdf",
     .option =
         (const struct weft_option[]){
-            {.name = "payload", .about = "write the payload, byte for byte"},
-            {.name = "result", .about = "write the result, byte for byte"},
+            {"payload", 0, NULL, "write the payload, byte for byte", NULL},
+            {"result", 0, NULL, "write the result, byte for byte", NULL},
             WEFT_WAIT_OPTION,
             {.name = NULL},
         },

@@ -33,67 +33,53 @@
 enum { LINE_MAX_BYTES = 4 << 20 }; /* of a file: a payload in base64, and the rest of the spec */
 
 static const struct weft_option options[] = {
-    {.name = "kind", .letter = 'k', .value = "NAME", .about = "what is to be done; required"},
-    {.name = "lane", .letter = 'l', .value = "NAME", .about = "where; default: default"},
-    {.name = "key", .value = "KEY", .about = "idempotency key: a repeat gives the first one"},
-    {.name = "priority", .letter = 'p', .value = "N", .about = "-32768 to 32767, higher first"},
-    {.name = "delay", .value = "TIME", .about = "begin so much later"},
-    {.name = "run-at", .value = "MOMENT", .about = "begin then"},
-    {.name = "deadline", .value = "MOMENT", .about = "must be over by then"},
-    {.name = "capability", .value = "NAME", .about = "what a worker must have; may be repeated"},
-    {.name = "tenant", .value = "NAME", .about = "whose it is: tenants take turns"},
-    {.name = "tag", .letter = 't', .value = "KEY=VALUE", .about = "a tag; may be repeated"},
-    {.name = "content-type",
-     .value = "TYPE",
-     .about = "of the payload; default: what it looks like"},
-    {.name = "max-attempts", .value = "N", .about = "how often it is tried; default: 25"},
-    {.name = "timeout", .value = "TIME", .about = "how long one attempt may take"},
-    {.name = "lease", .value = "TIME", .about = "how long a silent worker keeps it; default: 30s"},
-    {.name = "backoff",
-     .value = "HOW",
-     .about = "how waits between attempts grow: exponential (doubling), fixed",
-     .complete = "exponential fixed"},
-    {.name = "retry-delay", .value = "TIME", .about = "the first wait; default: 1s"},
-    {.name = "retry-max", .value = "TIME", .about = "the longest wait; default: 1h"},
-    {.name = "no-jitter", .about = "wait exactly that long, not 80 % to 120 % of it"},
-    {.name = "no-retry", .value = "CLASS", .about = "an error that is final; may be repeated"},
-    {.name = "max-lost", .value = "N", .about = "leases that may be lost; default: 10"},
-    {.name = "retention",
-     .value = "TIME",
-     .about = "how long the outcome is kept; default: the lane's, or 7d"},
-    {.name = "count", .value = "N", .about = "submit it so many times"},
-    {.name = "bulk", .value = "FILE", .about = "submit the specs in a file, a JSON object a line"},
+    {"kind", 'k', "NAME", "what is to be done; required", NULL},
+    {"lane", 'l', "NAME", "where; default: default", NULL},
+    {"key", 0, "KEY", "idempotency key: a repeat gives the first one", NULL},
+    {"priority", 'p', "N", "-32768 to 32767, higher first", NULL},
+    {"delay", 0, "TIME", "begin so much later", NULL},
+    {"run-at", 0, "MOMENT", "begin then", NULL},
+    {"deadline", 0, "MOMENT", "must be over by then", NULL},
+    {"capability", 0, "NAME", "what a worker must have; may be repeated", NULL},
+    {"tenant", 0, "NAME", "whose it is: tenants take turns", NULL},
+    {"tag", 't', "KEY=VALUE", "a tag; may be repeated", NULL},
+    {"content-type", 0, "TYPE", "of the payload; default: what it looks like", NULL},
+    {"max-attempts", 0, "N", "how often it is tried; default: 25", NULL},
+    {"timeout", 0, "TIME", "how long one attempt may take", NULL},
+    {"lease", 0, "TIME", "how long a silent worker keeps it; default: 30s", NULL},
+    {"backoff", 0, "HOW", "how waits between attempts grow: exponential (doubling), fixed",
+     "exponential fixed"},
+    {"retry-delay", 0, "TIME", "the first wait; default: 1s", NULL},
+    {"retry-max", 0, "TIME", "the longest wait; default: 1h", NULL},
+    {"no-jitter", 0, NULL, "wait exactly that long, not 80 % to 120 % of it", NULL},
+    {"no-retry", 0, "CLASS", "an error that is final; may be repeated", NULL},
+    {"max-lost", 0, "N", "leases that may be lost; default: 10", NULL},
+    {"retention", 0, "TIME", "how long the outcome is kept; default: the lane's, or 7d", NULL},
+    {"count", 0, "N", "submit it so many times", NULL},
+    {"bulk", 0, "FILE", "submit the specs in a file, a JSON object a line", NULL},
     WEFT_WAIT_OPTION,
     {.name = NULL},
 };
 
 /* ---- The payload ----------------------------------------------------------------------------- */
 
-static bool read_from(const struct weft_cli *cli, const char *path, struct weft_spec *spec)
-{
-    const char *why, *name = strcmp(path, "-") == 0 ? "standard input" : path;
-    spec->payload = weft_cli_read_file(cli, path, WEFT_PAYLOAD_MAX, &spec->payload_size, &why);
-    return spec->payload || weft_cli_refuse(cli, "cannot read %s as the payload: %s", name, why);
-}
-
-static bool guess_type(const struct weft_cli *cli, struct weft_spec *spec)
+static void guess_type(const struct weft_cli *cli, struct weft_spec *spec)
 {
     struct weft_err err = {0};
     struct weft_json value;
     const char *text = spec->payload;
     if (weft_json_check(text, spec->payload_size, &value, &err) == WEFT_OK)
-        return true;
+        return;
     size_t at = 0;
     while (at < spec->payload_size && strchr(" \t\r\n", text[at]))
         at++;
     if (at < spec->payload_size && strchr("{[\"", text[at]))
-        return weft_cli_refuse(cli,
-                               "the payload is not valid JSON: %s (--content-type text/plain "
-                               "sends it as it is)",
-                               err.text);
+        weft_cli_usage(cli,
+                       "the payload is not valid JSON: %s (--content-type text/plain sends it as "
+                       "it is)",
+                       err.text);
     spec->content_type = weft_utf8_valid(text, spec->payload_size) ? "text/plain; charset=utf-8"
                                                                    : "application/octet-stream";
-    return true;
 }
 
 /* As an argument: standard input, if there is any. */
@@ -117,53 +103,54 @@ static void tell_of_wait(void)
 }
 
 /* The payload: the argument itself, @FILE, or - for standard input. NULL: there is none. */
-static bool read_payload(const struct weft_cli *cli, const char *argument, struct weft_spec *spec)
+static void read_payload(const struct weft_cli *cli, const char *argument, struct weft_spec *spec)
 {
-    bool piped = argument == payload_piped, good = true;
+    bool piped = argument == payload_piped;
     if (piped)
         tell_of_wait();
     if (argument && (strcmp(argument, "-") == 0 || argument[0] == '@')) {
-        good = read_from(cli, argument + (argument[0] == '@'), spec);
+        const char *path = argument + (argument[0] == '@'), *why;
+        spec->payload = weft_cli_read_file(cli, path, WEFT_PAYLOAD_MAX, &spec->payload_size, &why);
+        if (!spec->payload)
+            weft_cli_usage(cli, "cannot read %s as the payload: %s",
+                           strcmp(path, "-") == 0 ? "standard input" : path, why);
     } else if (argument) {
         spec->payload = argument;
         spec->payload_size = strlen(argument);
     }
-    if (good && piped && spec->payload_size == 0)
+    if (piped && spec->payload_size == 0)
         spec->payload = NULL;
-    if (good && spec->payload) {
-        spec->content_type = weft_cli_get(cli, "content-type");
-        good = spec->content_type || guess_type(cli, spec);
-    }
-    return good;
+    if (!spec->payload)
+        return;
+    spec->content_type = weft_cli_get(cli, "content-type");
+    if (!spec->content_type)
+        guess_type(cli, spec);
 }
 
 /* ---- The spec -------------------------------------------------------------------------------- */
 
-static bool read_tags(const struct weft_cli *cli, struct weft_spec *spec)
+static void read_tags(const struct weft_cli *cli, struct weft_spec *spec)
 {
     const char *const *text;
     size_t count = weft_cli_all(cli, "tag", &text);
     struct weft_tag *tag = weft_new_array(cli->arena, struct weft_tag, count + 1);
-    for (size_t i = 0; i < count; i++) {
-        if (weft_pick_tag(cli, text[i], &tag[i]))
-            continue;
-        return weft_cli_refuse(cli, "--tag is '%s': it must be KEY=VALUE", text[i]);
-    }
+    for (size_t i = 0; i < count; i++)
+        tag[i] = weft_pick_tag(cli, text[i]);
     spec->tags = count ? tag : NULL;
     spec->tag_count = count;
-    return true;
 }
 
-static bool read_moment(const struct weft_cli *cli, const char *option, weft_usec *ret_moment_us)
+static weft_usec read_moment(const struct weft_cli *cli, const char *option)
 {
     const char *text = weft_cli_get(cli, option);
-    if (!text || weft_moment_typed(text, ret_moment_us))
-        return true;
-    return weft_cli_refuse(cli, "--%s is '%s': it must be like 2031-01-31T12:00:00Z or +5m", option,
-                           text);
+    weft_usec moment_us = 0;
+    if (text && !weft_moment_typed(text, &moment_us))
+        weft_cli_usage(cli, "--%s is '%s': it must be like 2031-01-31T12:00:00Z or +5m", option,
+                       text);
+    return moment_us;
 }
 
-static bool read_policy(const struct weft_cli *cli, struct weft_spec *spec)
+static void read_policy(const struct weft_cli *cli, struct weft_spec *spec)
 {
     static const char *const words[] = {"max-attempts", "timeout",   "lease",    "backoff",
                                         "retry-delay",  "retry-max", "no-retry", "no-jitter",
@@ -172,7 +159,7 @@ static bool read_policy(const struct weft_cli *cli, struct weft_spec *spec)
     const char *backoff = weft_cli_get(cli, "backoff");
     bool fixed = backoff && strcmp(backoff, "fixed") == 0;
     if (backoff && !fixed && strcmp(backoff, "exponential") != 0)
-        return weft_cli_refuse(cli, "--backoff is '%s': it must be exponential or fixed", backoff);
+        weft_cli_usage(cli, "--backoff is '%s': it must be exponential or fixed", backoff);
     *policy = (struct weft_policy){
         .max_attempts = (int32_t)weft_cli_i64(cli, "max-attempts", 1, WEFT_ATTEMPTS_MAX, 0),
         .backoff = fixed ? WEFT_BACKOFF_FIXED : WEFT_BACKOFF_EXPONENTIAL,
@@ -190,10 +177,9 @@ static bool read_policy(const struct weft_cli *cli, struct weft_spec *spec)
     for (size_t i = 0; i < WEFT_LEN(words); i++)
         if (weft_cli_has(cli, words[i]))
             spec->policy = policy;
-    return true;
 }
 
-static bool read_spec(const struct weft_cli *cli, struct weft_spec *ret_spec)
+static struct weft_spec read_spec(const struct weft_cli *cli)
 {
     struct weft_spec spec = {
         .lane = weft_cli_get(cli, "lane"),
@@ -204,11 +190,11 @@ static bool read_spec(const struct weft_cli *cli, struct weft_spec *ret_spec)
         .key = weft_cli_get(cli, "key"),
     };
     spec.capability_count = weft_cli_all(cli, "capability", &spec.capabilities);
-    bool good = read_moment(cli, "run-at", &spec.run_at_us) &&
-                read_moment(cli, "deadline", &spec.deadline_us) && read_tags(cli, &spec) &&
-                read_policy(cli, &spec);
-    *ret_spec = spec;
-    return good;
+    spec.run_at_us = read_moment(cli, "run-at");
+    spec.deadline_us = read_moment(cli, "deadline");
+    read_tags(cli, &spec);
+    read_policy(cli, &spec);
+    return spec;
 }
 
 /* ---- One, and waiting for it ----------------------------------------------------------------- */
@@ -350,9 +336,7 @@ static enum weft_exit send_chunk(struct sending *sending, const struct weft_spec
     struct weft_err err = {0};
     if (count == 0)
         return WEFT_EXIT_OK;
-    struct weft_submitted *answer = calloc(count, sizeof(*answer));
-    if (!answer)
-        weft_oom(count * sizeof(*answer));
+    struct weft_submitted *answer = weft_alloc(count, sizeof(*answer));
     enum weft_exit code = WEFT_EXIT_OK;
     if (weft_submit(sending->weft, spec, count, answer, &err)) {
         code = weft_cli_fail(&err);
@@ -450,7 +434,7 @@ static enum weft_exit send_lines(struct sending *sending, const char *lane, FILE
             code = send_and_empty(sending, &chunk);
     }
     if (code == WEFT_EXIT_OK && ferror(file))
-        code = weft_cli_usage(sending->cli, "cannot read %s to its end", sending->file);
+        code = WEFT_EXIT_USAGE;
     enum weft_exit last = code == WEFT_EXIT_OK ? send_and_empty(sending, &chunk) : code;
     free(text);
     weft_arena_free(chunk.arena);
@@ -499,7 +483,7 @@ static enum weft_exit submit_file(const struct weft_cli *cli, struct weft *weft,
     FILE *file = input ? stdin : fopen(path, "re");
     if (!file) {
         char why[128];
-        return weft_cli_usage(cli, "cannot read %s: %s", path, strerror_r(errno, why, sizeof(why)));
+        weft_cli_usage(cli, "cannot read %s: %s", path, strerror_r(errno, why, sizeof(why)));
     }
     struct sending sending = {.cli = cli,
                               .weft = weft,
@@ -508,6 +492,8 @@ static enum weft_exit submit_file(const struct weft_cli *cli, struct weft *weft,
     enum weft_exit code = send_lines(&sending, lane, file);
     weft_bar_free(sending.bar);
     put_summary(&sending);
+    if (ferror(file))
+        weft_cli_usage(cli, "cannot read %s to its end", sending.file);
     if (!input)
         (void)fclose(file);
     return code == WEFT_EXIT_OK ? sending.worst : code;
@@ -516,50 +502,42 @@ static enum weft_exit submit_file(const struct weft_cli *cli, struct weft *weft,
 /* ---- The command ----------------------------------------------------------------------------- */
 
 /* A file brings its own specs: of the options that describe one, only --lane goes with it. */
-static enum weft_exit check_bulk(const struct weft_cli *cli, bool payload)
+static void check_bulk(const struct weft_cli *cli, bool payload)
 {
     if (payload)
-        return weft_cli_usage(cli, "--bulk goes with no payload");
+        weft_cli_usage(cli, "--bulk goes with no payload");
     for (const struct weft_option *at = options; at->name; at++)
-        if (weft_cli_has(cli, at->name) && strcmp(at->name, "bulk") != 0 &&
-            strcmp(at->name, "lane") != 0)
-            return weft_cli_usage(cli, "--bulk does not go with --%s", at->name);
-    return WEFT_EXIT_OK;
+        if (weft_cli_has(cli, at->name) && !weft_is_word(at->name, "bulk lane"))
+            weft_cli_usage(cli, "--bulk does not go with --%s", at->name);
 }
 
-static enum weft_exit check_line(const struct weft_cli *cli, bool payload)
+static void check_line(const struct weft_cli *cli, bool payload)
 {
-    if (weft_cli_has(cli, "bulk"))
-        return check_bulk(cli, payload);
     if (!weft_cli_has(cli, "kind"))
-        return weft_cli_usage(cli, "say with --kind what is to be done");
+        weft_cli_usage(cli, "say with --kind what is to be done");
     if (weft_cli_has(cli, "count") && (weft_cli_has(cli, "key") || weft_cli_has(cli, "wait")))
-        return weft_cli_usage(cli, "--count goes with neither --key nor --wait");
+        weft_cli_usage(cli, "--count goes with neither --key nor --wait");
     if (weft_cli_has(cli, "content-type") && !payload)
-        return weft_cli_usage(cli, "--content-type is of a payload, and there is none");
-    return WEFT_EXIT_OK;
+        weft_cli_usage(cli, "--content-type is of a payload, and there is none");
 }
 
 static enum weft_exit run_submit(struct weft_cli *cli)
 {
-    const char *const *arg;
-    const char *payload = weft_cli_args(cli, &arg) > 0 ? arg[0] : NULL;
-    if (!payload && weft_cli_has(cli, "kind") && !weft_cli_has(cli, "bulk") && input_piped())
+    const char *payload = cli->arg[0], *file = weft_cli_get(cli, "bulk");
+    if (!payload && weft_cli_has(cli, "kind") && !file && input_piped())
         payload = payload_piped;
-    struct weft *weft;
-    struct weft_spec spec;
-    enum weft_exit code = check_line(cli, payload != NULL);
-    if (code != WEFT_EXIT_OK)
-        return code;
+    if (file)
+        check_bulk(cli, payload != NULL);
+    else
+        check_line(cli, payload != NULL);
     uint64_t count = (uint64_t)weft_cli_i64(cli, "count", 1, INT32_MAX, 1);
-    if (!read_spec(cli, &spec) || !read_payload(cli, payload, &spec))
-        return WEFT_EXIT_USAGE;
-    if (!weft_cli_open(cli, &weft, &code))
-        return code;
+    struct weft_spec spec = read_spec(cli);
+    read_payload(cli, payload, &spec);
+    struct weft *weft = weft_cli_open(cli);
     if (!weft_cli_has(cli, "wait")) /* a wait is simply ended by a signal */
         weft_cli_catch();
-    if (weft_cli_has(cli, "bulk"))
-        return submit_file(cli, weft, weft_cli_get(cli, "bulk"), spec.lane);
+    if (file)
+        return submit_file(cli, weft, file, spec.lane);
     return weft_cli_has(cli, "count") ? submit_copies(cli, weft, &spec, count)
                                       : submit_one(cli, weft, &spec);
 }

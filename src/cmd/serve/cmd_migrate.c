@@ -131,8 +131,7 @@ static enum weft_exit migrate(const struct weft_cli *cli, const char *url, int64
 static enum weft_exit run_migrate(struct weft_cli *cli)
 {
     if (weft_cli_has(cli, "check") && weft_cli_has(cli, "grant-submit"))
-        return weft_cli_usage(cli,
-                              "--check changes nothing, --grant-submit does: give one of them");
+        weft_cli_usage(cli, "--check changes nothing, --grant-submit does: give one of them");
     int64_t wait_ms = weft_cli_ms(cli, "migrate-wait", 1000, WAIT_MOST_MS, WAIT_MS);
     struct weft_arena *arena = weft_arena_new();
     const char *url = weft_settings_store(cli, arena);
@@ -161,14 +160,12 @@ const struct weft_command weft_command_migrate = {
         "weft migrate --store postgres://weft@db/weft --grant-submit shop",
     .option =
         (const struct weft_option[]){
-            {.name = "store", .value = "URL", .about = "the store: sqlite:PATH or postgres://..."},
-            {.name = "check", .about = "change nothing, tell whether something is missing"},
-            {.name = "migrate-wait",
-             .value = "TIME",
-             .about = "how long to try while open transactions of others are in the way; 10m"},
-            {.name = "grant-submit",
-             .value = "ROLE",
-             .about = "PostgreSQL: let this role submit by SQL, and nothing else"},
+            {"store", 0, "URL", "the store: sqlite:PATH or postgres://...", NULL},
+            {"check", 0, NULL, "change nothing, tell whether something is missing", NULL},
+            {"migrate-wait", 0, "TIME",
+             "how long to try while open transactions of others are in the way; 10m", NULL},
+            {"grant-submit", 0, "ROLE", "PostgreSQL: let this role submit by SQL, and nothing else",
+             NULL},
             {.name = NULL},
         },
     .run = run_migrate,

@@ -40,8 +40,8 @@ const struct weft_setting weft_settings[] = {
 const size_t weft_setting_count = WEFT_LEN(weft_settings);
 
 const struct weft_option weft_serve_options[] = {
-    {.name = "hello", .about = "say where it listens and what to try, also to a pipe"},
-    {.name = "config", .letter = 'c', .value = "FILE", .about = "read settings from this file"},
+    {"hello", 0, NULL, "say where it listens and what to try, also to a pipe", NULL},
+    {"config", 'c', "FILE", "read settings from this file", NULL},
 #define X(name_, flag_, env_, kind_, place, normally_, value_, least, most, words_, about_)        \
     {.name = (flag_), .value = (value_), .about = (about_), .complete = (words_)},
 #include "cmd/serve/settings.def"

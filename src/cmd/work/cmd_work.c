@@ -145,11 +145,9 @@ static enum weft_exit work_on(struct weft_cli *cli, struct watch *watch,
                               const struct weft_worker_options *options)
 {
     struct weft_err err = {0};
-    enum weft_exit code;
     sigset_t before;
     catch_signals(watch->work, &before);
-    if (!weft_cli_open(cli, &watch->weft, &code))
-        return code;
+    watch->weft = weft_cli_open(cli);
     weft_upstream_clean();
     watch->work->weft = watch->drain.weft = watch->weft;
     enum weft_rc rc = start_worker(watch, options, &err);
@@ -161,7 +159,7 @@ static enum weft_exit work_on(struct weft_cli *cli, struct watch *watch,
         (void)weft_worker_stop(watch->worker);
     }
     weft_worker_free(watch->worker);
-    code = weft_drain_end(&watch->drain);
+    enum weft_exit code = weft_drain_end(&watch->drain);
     return rc ? weft_cli_fail(&err) : code;
 }
 
@@ -215,20 +213,11 @@ static enum weft_exit run_work(struct weft_cli *cli)
     work.json = weft_cli_json(cli);
     work.color = weft_cli_color(cli);
 
-    const char *const *args;
-    size_t count = weft_cli_args(cli, &args);
-    struct weft_arena *arena = weft_arena_new();
-    const char **argv = weft_new_array(arena, const char *, count + 1);
-    memcpy(argv, args, count * sizeof(*argv));
-    work.argv = argv;
     struct weft_err err = {0};
-    enum weft_exit code;
-    if (weft_child_find(args[0], arena, &work.path, &err))
-        code = weft_cli_fail(&err);
-    else
-        code = work_guarded(cli, &watch, &options);
-    weft_arena_free(arena);
-    return code;
+    work.argv = cli->arg;
+    if (weft_child_find(cli->arg[0], cli->arena, &work.path, &err))
+        return weft_cli_fail(&err);
+    return work_guarded(cli, &watch, &options);
 }
 
 static const struct weft_option options_table[] = {
