@@ -4,7 +4,6 @@
 
 #include "cmd/cli/cli.h"
 
-#include "base/arena.h"
 #include "store/store.h"
 
 #include <locale.h>

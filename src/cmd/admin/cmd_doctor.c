@@ -5,15 +5,11 @@
  * lives and is ready, because it does not expose its database.
  */
 
-#include "base/arena.h"
 #include "base/clock.h"
-#include "base/json.h"
-#include "cmd/cli/cli.h"
 #include "cmd/cli/output.h"
 #include "engine/admin/doctor.h"
 #include "engine/engine.h"
 #include "fetch/fetch.h"
-#include "wire/wire.h"
 
 #include <string.h>
 

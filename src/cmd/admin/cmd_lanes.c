@@ -9,13 +9,8 @@
  * mistyped name, unless --create says otherwise.
  */
 
-#include "base/arena.h"
-#include "base/base.h"
-#include "base/err.h"
 #include "base/limits.h"
-#include "cmd/cli/cli.h"
 #include "cmd/cli/output.h"
-#include "cmd/cli/text.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

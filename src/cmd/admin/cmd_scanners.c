@@ -2,13 +2,9 @@
 
 /* weft scanners: their state on every replica, and one pass by hand. weft replicas: the servers. */
 
-#include "base/arena.h"
-#include "base/base.h"
 #include "base/clock.h"
 #include "base/id.h"
-#include "cmd/cli/cli.h"
 #include "cmd/cli/output.h"
-#include "cmd/cli/text.h"
 
 #include <inttypes.h>
 #include <string.h>

@@ -8,15 +8,10 @@
  * once, alone on stdout; the store keeps its hash.
  */
 
-#include "cmd/cli/cli.h"
 #include "cmd/cli/output.h"
-#include "cmd/cli/text.h"
 
-#include "base/arena.h"
-#include "base/base.h"
 #include "base/limits.h"
 
-#include <inttypes.h>
 #include <string.h>
 
 /* ---- What was typed -------------------------------------------------------------------------- */

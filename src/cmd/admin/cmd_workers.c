@@ -2,13 +2,9 @@
 
 /* weft workers: the workers, the leases that they hold, and when they were last seen. */
 
-#include "cmd/cli/cli.h"
 #include "cmd/cli/filter_args.h"
 #include "cmd/cli/output.h"
-#include "cmd/cli/text.h"
 
-#include "base/arena.h"
-#include "base/base.h"
 #include "base/limits.h"
 
 #include <inttypes.h>

@@ -11,9 +11,7 @@
 
 #include "base/alloc.h"
 #include "base/arena.h"
-#include "base/buf.h"
 #include "base/clock.h"
-#include "base/err.h"
 #include "base/str.h"
 
 #include <errno.h>

@@ -6,15 +6,12 @@
  * claim is answered with it. One at a time, on a connection each.
  */
 
-#include "base/buf.h"
 #include "base/clock.h"
-#include "base/err.h"
 #include "base/id.h"
 #include "cmd/bench/bench_body.h"
 #include "cmd/cli/output.h"
 
 #include <poll.h>
-#include <string.h>
 
 enum {
     WAIT_MS = 20000,

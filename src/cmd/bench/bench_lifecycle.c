@@ -4,13 +4,8 @@
 
 #include "cmd/bench/bench_lifecycle.h"
 
-#include "base/alloc.h"
-#include "base/arena.h"
-#include "base/buf.h"
 #include "base/clock.h"
-#include "base/err.h"
 #include "cmd/bench/bench_body.h"
-#include "cmd/cli/cli.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

@@ -64,7 +64,6 @@ struct weft_bench_errors {
 
 struct weft_bench_result {
     double per_s;                            /* lifecycles, tries, or flows */
-    bool measuring;                          /* neither warm-up nor drain */
     double seconds;                          /* of the measurement */
     double client_cpu;                       /* cores that the client itself used */
     struct weft_hist call[WEFT_BENCH_CALLS]; /* of requests */

@@ -2,12 +2,10 @@
 
 /* weft bench: drives a running server and prints what it did. */
 
-#include "base/arena.h"
 #include "base/limits.h"
 #include "base/str.h"
 #include "cmd/bench/bench_lifecycle.h"
 #include "cmd/bench/bench_plan.h"
-#include "cmd/cli/cli.h"
 #include "cmd/cli/output.h"
 
 #include <inttypes.h>

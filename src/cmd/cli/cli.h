@@ -12,11 +12,11 @@
  * message and an exit code: a command function does not pass such failures on.
  */
 
+#include "base/arena.h"
 #include "weft/weft.h"
 
 #include <stdio.h>
 
-struct weft_arena;
 struct weft_cli;
 
 /* Exit codes, documented in weft(1). */

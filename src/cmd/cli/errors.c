@@ -5,11 +5,7 @@
  * scripts.
  */
 
-#include "cmd/cli/cli.h"
 #include "cmd/cli/text.h"
-
-#include "base/base.h"
-#include "base/str.h"
 
 #include <signal.h>
 #include <stdarg.h>

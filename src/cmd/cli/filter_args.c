@@ -10,10 +10,7 @@
 
 #include "cmd/cli/filter_args.h"
 
-#include "base/arena.h"
-#include "base/base.h"
 #include "base/id.h"
-#include "cmd/cli/cli.h"
 #include "cmd/cli/text.h"
 #include "core/state.h"
 #include "wire/wire.h"

@@ -5,15 +5,11 @@
  * commands and options.
  */
 
-#include "cmd/cli/cli.h"
-
-#include "base/base.h"
 #include "cmd/cli/text.h"
 #include "cmd/serve/settings.h"
 #include "store/migrate.h"
 
 #include <ctype.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { WIDTH_NORMAL = 80, WIDTH_MAX = 100, OPTION_INDENT = 28 };

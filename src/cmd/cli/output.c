@@ -11,14 +11,9 @@
 
 #include "cmd/cli/output.h"
 
-#include "base/alloc.h"
-#include "base/arena.h"
-#include "base/base.h"
 #include "base/base64.h"
 #include "base/clock.h"
 #include "base/str.h"
-#include "cmd/cli/cli.h"
-#include "cmd/cli/text.h"
 
 #include <assert.h>
 #include <inttypes.h>

@@ -7,7 +7,7 @@
 
 #include "base/buf.h"
 #include "base/json.h"
-#include "cmd/cli/cli.h"
+#include "cmd/cli/text.h"
 #include "wire/wire.h"
 
 /* ---- Tables ---------------------------------------------------------------------------------- */

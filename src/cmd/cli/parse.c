@@ -8,16 +8,10 @@
  * in front: the options of the program to run are not ours.
  */
 
-#include "cmd/cli/cli.h"
-
-#include "base/arena.h"
-#include "base/base.h"
 #include "cmd/cli/text.h"
 
 #include <assert.h>
-#include <errno.h>
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define X(name) extern const struct weft_command weft_command_##name;

@@ -5,12 +5,9 @@
 
 #include "cmd/cli/text.h"
 
-#include "base/arena.h"
-#include "base/base.h"
 #include "base/id.h"
 #include "base/moment.h"
 #include "base/str.h"
-#include "cmd/cli/cli.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -6,8 +6,6 @@
 
 #include "cmd/cli/cli.h"
 
-struct weft_arena;
-
 /* An id as people see it: in short form on a terminal, whole in a pipe or with --long. */
 void weft_cli_id(const struct weft_cli *cli, const struct weft_id *id, char ret_text[WEFT_ID_TEXT]);
 /* The last line of a text that is not empty, up to size bytes of it, in ret_text. */

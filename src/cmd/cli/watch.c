@@ -2,9 +2,6 @@
 
 /* --watch: the same output repeatedly. --wait: until an execution has ended. */
 
-#include "cmd/cli/cli.h"
-
-#include "base/base.h"
 #include "base/err.h"
 #include "cmd/cli/text.h"
 #include "core/state.h"

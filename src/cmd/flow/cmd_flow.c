@@ -2,15 +2,10 @@
 
 /* weft flow: graphs of executions, from a file to their end. */
 
-#include "cmd/cli/cli.h"
 #include "cmd/cli/filter_args.h"
 #include "cmd/cli/output.h"
-#include "cmd/cli/text.h"
 #include "cmd/flow/flow.h"
 
-#include "base/arena.h"
-#include "base/base.h"
-#include "base/err.h"
 #include "base/id.h"
 
 #include <inttypes.h>

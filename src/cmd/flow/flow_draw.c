@@ -9,18 +9,11 @@
 
 #include "cmd/flow/flow.h"
 
-#include "cmd/cli/cli.h"
 #include "cmd/cli/output.h"
-#include "cmd/cli/text.h"
 
-#include "base/arena.h"
-#include "base/base.h"
 #include "base/map.h"
-#include "core/state.h"
-#include "wire/wire.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum {

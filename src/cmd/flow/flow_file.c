@@ -4,11 +4,8 @@
 
 #include "cmd/flow/flow.h"
 
-#include "cmd/cli/cli.h"
 #include "cmd/cli/text.h"
 
-#include "base/arena.h"
-#include "base/base.h"
 #include "base/err.h"
 #include "core/graph.h"
 #include "core/spec.h"

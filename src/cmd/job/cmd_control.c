@@ -8,15 +8,10 @@
  * signal or a failure ends it early, it prints what was done and the cursor to go on with.
  */
 
-#include "cmd/cli/cli.h"
 #include "cmd/cli/filter_args.h"
 #include "cmd/cli/output.h"
-#include "cmd/cli/text.h"
 
-#include "base/arena.h"
-#include "base/base.h"
 #include "base/limits.h"
-#include "core/state.h"
 
 #include <inttypes.h>
 #include <string.h>

@@ -9,15 +9,11 @@
 
 #include "cmd/cli/filter_args.h"
 #include "cmd/cli/output.h"
-#include "cmd/cli/text.h"
 
-#include "base/base.h"
 #include "base/id.h"
 #include "base/limits.h"
 #include "base/moment.h"
 
-#include <inttypes.h>
-#include <string.h>
 #include <unistd.h>
 
 enum { LIMIT_NORMAL = 50, LINE_MAX_TEXT = 1024 };

@@ -2,16 +2,11 @@
 
 /* weft show: one execution with all its fields, or its bytes. */
 
-#include "cmd/cli/cli.h"
 #include "cmd/cli/filter_args.h"
 #include "cmd/cli/output.h"
 
-#include "base/arena.h"
-#include "base/base.h"
 #include "base/moment.h"
 #include "base/str.h"
-#include "cmd/cli/text.h"
-#include "core/state.h"
 
 #include <inttypes.h>
 #include <stdarg.h>

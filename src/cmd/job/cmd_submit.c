@@ -13,14 +13,10 @@
  * 1,000 specs or half of what one request may carry.
  */
 
-#include "base/arena.h"
-#include "base/base.h"
 #include "base/limits.h"
 #include "base/str.h"
-#include "cmd/cli/cli.h"
 #include "cmd/cli/filter_args.h"
 #include "cmd/cli/output.h"
-#include "cmd/cli/text.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -2,8 +2,6 @@
 
 /* weft migrate: brings the schema of a store up to date, or checks that it is. */
 
-#include "base/arena.h"
-#include "base/err.h"
 #include "base/str.h"
 #include "cmd/cli/output.h"
 #include "cmd/serve/settings.h"

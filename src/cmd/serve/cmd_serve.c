@@ -11,10 +11,8 @@
  * host that does not answer, and a signal must end the process all the same.
  */
 
-#include "cmd/cli/cli.h"
 #include "cmd/serve/settings.h"
 
-#include "base/arena.h"
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/heap.h"

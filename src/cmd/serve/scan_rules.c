@@ -6,69 +6,40 @@
 #include "base/err.h"
 #include "base/limits.h"
 #include "base/str.h"
-#include "cmd/cli/cli.h"
 #include "cmd/cli/text.h"
 #include "engine/scan/pass.h"
 #include "net/server.h"
 #include "weft/admin.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 enum {
     INTERVAL_MIN_MS = 10,
     INTERVAL_MAX_MS = 86400000,
     PARTITION_LAST = 255,
-    SHOWN_MAX = 60, /* of a text that is wrong */
     NAMES_MAX = 512,
 };
 
-/* A piece of the text. */
-struct slice {
-    const char *at;
-    size_t size;
-};
+#define SHOWN "%.60s" /* of a text that is wrong */
 
-#define SHOWN(slice) (int)((slice).size < SHOWN_MAX ? (slice).size : SHOWN_MAX), (slice).at
-
-static struct slice slice_of(const char *text)
-{
-    return (struct slice){text, strlen(text)};
-}
-
-/* Takes all up to the first of these characters, and that one away. */
-static struct slice cut(struct slice *rest, const char *ends)
-{
-    struct slice piece = {rest->at, 0};
-    while (piece.size < rest->size && !strchr(ends, piece.at[piece.size]))
-        piece.size++;
-    size_t gone = piece.size < rest->size ? piece.size + 1 : piece.size;
-    rest->at += gone;
-    rest->size -= gone;
-    return piece;
-}
-
-static bool is(struct slice slice, const char *word)
-{
-    return slice.size == strlen(word) && memcmp(slice.at, word, slice.size) == 0;
-}
-
-static enum weft_scanner find_scanner(struct slice name)
+static enum weft_scanner find_scanner(const char *name)
 {
     size_t i = 0;
-    while (i < WEFT_SCANNER_COUNT && !is(name, weft_scanner_name((enum weft_scanner)i)))
+    while (i < WEFT_SCANNER_COUNT && strcmp(name, weft_scanner_name((enum weft_scanner)i)) != 0)
         i++;
     return (enum weft_scanner)i;
 }
 
-static enum weft_rc unknown_scanner(struct slice name, struct weft_err *err)
+static enum weft_rc unknown_scanner(const char *name, struct weft_err *err)
 {
     struct weft_buf names;
     weft_buf_init(&names, NAMES_MAX);
     for (size_t i = 0; i < WEFT_SCANNER_COUNT; i++)
         weft_buf_printf(&names, "%s%s", i ? ", " : "", weft_scanner_name((enum weft_scanner)i));
     weft_buf_add_char(&names, '\0');
-    (void)weft_fail(err, WEFT_INVALID_VALUE, "there is no scanner '%.*s'; there are %s",
-                    SHOWN(name), names.data);
+    (void)weft_fail(err, WEFT_INVALID_VALUE, "there is no scanner '" SHOWN "'; there are %s", name,
+                    names.data);
     weft_buf_done(&names);
     return WEFT_INVALID_VALUE;
 }
@@ -78,23 +49,23 @@ static enum weft_rc unknown_scanner(struct slice name, struct weft_err *err)
 enum weft_rc weft_scan_list_read(const char *text, bool ret_runs[WEFT_SCANNER_COUNT],
                                  struct weft_err *err)
 {
-    bool runs[WEFT_SCANNER_COUNT] = {false};
+    bool runs[WEFT_SCANNER_COUNT + 1] = {false};
     bool all = !text || strcmp(text, "all") == 0;
-    struct slice rest = slice_of(all || strcmp(text, "none") == 0 ? "" : text);
     if (!all && !*text)
         return weft_fail(err, WEFT_INVALID_VALUE, "it must be all, none or names of scanners");
-    while (rest.size > 0) {
-        struct slice name = cut(&rest, ", ");
-        if (name.size == 0) /* two separators in a row */
-            continue;
+    char *copy = weft_strdup(all || strcmp(text, "none") == 0 ? "" : text), *rest;
+    enum weft_rc rc = WEFT_OK;
+    for (char *name = strtok_r(copy, ", ", &rest); name && !rc;
+         name = strtok_r(NULL, ", ", &rest)) {
         enum weft_scanner scanner = find_scanner(name);
-        if (scanner == WEFT_SCANNER_COUNT)
-            return unknown_scanner(name, err);
         runs[scanner] = true;
+        if (scanner == WEFT_SCANNER_COUNT)
+            rc = unknown_scanner(name, err);
     }
-    for (size_t i = 0; i < WEFT_SCANNER_COUNT; i++)
+    for (size_t i = 0; i < WEFT_SCANNER_COUNT && !rc; i++)
         ret_runs[i] = all || runs[i];
-    return WEFT_OK;
+    free(copy);
+    return rc;
 }
 
 /* ---- One value ------------------------------------------------------------------------------- */
@@ -144,14 +115,13 @@ static enum weft_rc set_namespace(const struct target *target, const char *value
 static bool read_range(const char *value, int64_t *ret_first, int64_t *ret_last)
 {
     char first[8];
-    const char *dash = strchr(value, '-');
-    size_t size = dash ? (size_t)(dash - value) : strlen(value);
+    size_t size = strcspn(value, "-");
     if (size >= sizeof(first))
         return false;
     memcpy(first, value, size);
     first[size] = '\0';
     return weft_number_typed(first, ret_first) &&
-           weft_number_typed(dash ? dash + 1 : first, ret_last);
+           weft_number_typed(value[size] ? value + size + 1 : first, ret_last);
 }
 
 static enum weft_rc set_partitions(const struct target *target, const char *value,
@@ -185,71 +155,65 @@ static const struct key {
 
 /* ---- One rule -------------------------------------------------------------------------------- */
 
-static enum weft_rc read_pair(struct slice pair, const struct target *target, struct weft_err *err)
+/* `value` follows the = of the pair, which is replaced by a NUL. */
+static enum weft_rc read_pair(char *name, const struct target *target, size_t targets,
+                              struct weft_err *err)
 {
-    char value[WEFT_NAME_MAX + 1];
-    struct slice rest = pair, name = cut(&rest, "=");
+    char *value = strchr(name, '=');
+    enum weft_rc rc = WEFT_OK;
     size_t i = 0;
-    if (name.size == pair.size)
-        return weft_fail(err, WEFT_INVALID_VALUE, "'%.*s' must be key=value", SHOWN(pair));
-    while (i < WEFT_LEN(keys) && !is(name, keys[i].name))
+    if (!value)
+        return weft_fail(err, WEFT_INVALID_VALUE, "'" SHOWN "' must be key=value", name);
+    *value++ = '\0';
+    while (i < WEFT_LEN(keys) && strcmp(name, keys[i].name) != 0)
         i++;
     if (i == WEFT_LEN(keys))
         return weft_fail(err, WEFT_INVALID_VALUE,
-                         "there is no key '%.*s'; there are interval, batch, namespace and "
+                         "there is no key '" SHOWN
+                         "'; there are interval, batch, namespace and "
                          "partitions",
-                         SHOWN(name));
-    if (rest.size > WEFT_NAME_MAX)
+                         name);
+    if (strlen(value) > WEFT_NAME_MAX)
         return weft_fail(err, WEFT_INVALID_VALUE, "the value of %s is too long", keys[i].name);
-    memcpy(value, rest.at, rest.size);
-    value[rest.size] = '\0';
-    return keys[i].set(target, value, err);
-}
-
-static enum weft_rc read_pairs(struct slice pairs, const struct target *target,
-                               struct weft_err *err)
-{
-    enum weft_rc rc = WEFT_OK;
-    do
-        rc = read_pair(cut(&pairs, ","), target, err);
-    while (!rc && pairs.size > 0);
+    for (size_t k = 0; k < targets && !rc; k++)
+        rc = keys[i].set(&target[k], value, err);
     return rc;
 }
 
-static enum weft_rc read_rule(struct slice rule, struct weft_scanner_setting *setting,
+static enum weft_rc read_rule(char *name, struct weft_scanner_setting *setting,
                               struct weft_err *err)
 {
-    struct slice pairs = rule, name = cut(&pairs, ":");
+    struct target target[WEFT_SCANNER_COUNT];
+    size_t targets = 0;
+    char *pairs = strchr(name, ':');
+    if (!pairs)
+        return weft_fail(err, WEFT_INVALID_VALUE, "'" SHOWN "' must be NAME:key=value", name);
+    *pairs++ = '\0';
+    bool named = strcmp(name, "*") != 0;
     enum weft_scanner scanner = find_scanner(name);
-    bool named = !is(name, "*");
-    if (name.size == rule.size)
-        return weft_fail(err, WEFT_INVALID_VALUE, "'%.*s' must be NAME:key=value", SHOWN(rule));
     if (named && scanner == WEFT_SCANNER_COUNT)
         return unknown_scanner(name, err);
-    for (size_t i = 0; i < WEFT_SCANNER_COUNT; i++) {
-        const struct target target = {weft_scanner_info((enum weft_scanner)i), &setting[i], named};
-        if (named && i != scanner)
-            continue;
-        enum weft_rc rc = read_pairs(pairs, &target, err);
-        if (rc)
-            return rc;
-    }
-    return WEFT_OK;
+    for (size_t i = 0; i < WEFT_SCANNER_COUNT; i++)
+        if (!named || i == scanner)
+            target[targets++] =
+                (struct target){weft_scanner_info((enum weft_scanner)i), &setting[i], named};
+    enum weft_rc rc;
+    do
+        rc = read_pair(strsep(&pairs, ","), target, targets, err);
+    while (!rc && pairs && *pairs);
+    return rc;
 }
 
 enum weft_rc weft_scan_rules_read(const char *text,
                                   struct weft_scanner_setting setting[WEFT_SCANNER_COUNT],
                                   struct weft_err *err)
 {
-    struct slice rest = slice_of(text ? text : "");
+    char *copy = weft_strdup(text ? text : ""), *rest;
+    enum weft_rc rc = WEFT_OK;
     weft_scanner_defaults(setting);
-    while (rest.size > 0) {
-        struct slice rule = cut(&rest, " \t;");
-        if (rule.size == 0)
-            continue;
-        enum weft_rc rc = read_rule(rule, setting, err);
-        if (rc)
-            return rc;
-    }
-    return WEFT_OK;
+    for (char *rule = strtok_r(copy, " \t;", &rest); rule && !rc;
+         rule = strtok_r(NULL, " \t;", &rest))
+        rc = read_rule(rule, setting, err);
+    free(copy);
+    return rc;
 }

@@ -4,19 +4,12 @@
 
 #include "cmd/serve/settings.h"
 
-#include "base/arena.h"
-#include "base/base.h"
 #include "base/str.h"
-#include "cmd/cli/cli.h"
 #include "cmd/cli/output.h"
-#include "cmd/cli/text.h"
 #include "cmd/serve/scan_rules.h"
-#include "net/http/host.h"
-#include "net/http/origin.h"
 
 #include <errno.h>
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 

@@ -10,8 +10,6 @@
 #include "cmd/cli/cli.h"
 #include "net/server.h"
 
-struct weft_arena;
-
 enum weft_setting_kind {
     WEFT_SETTING_TEXT,
     WEFT_SETTING_LIST,    /* the same; a flag that is repeated adds to it */

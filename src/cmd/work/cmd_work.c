@@ -5,15 +5,10 @@
  * main thread checks for signals, failures of the store, and the end of the work.
  */
 
-#include "base/arena.h"
 #include "base/clock.h"
-#include "base/err.h"
-#include "cmd/cli/cli.h"
-#include "cmd/work/child.h"
 #include "cmd/work/drain.h"
 #include "cmd/work/upstream.h"
 #include "cmd/work/work.h"
-#include "weft/weft.h"
 
 #include <errno.h>
 #include <poll.h>

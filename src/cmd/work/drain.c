@@ -2,10 +2,8 @@
 
 #include "cmd/work/drain.h"
 
-#include "base/arena.h"
 #include "base/clock.h"
 #include "base/moment.h"
-#include "weft/weft.h"
 
 #include <inttypes.h>
 #include <string.h>

@@ -2,19 +2,12 @@
 
 /* Runs the command for one execution; how it ends decides the outcome of the execution. */
 
-#include "base/arena.h"
 #include "base/clock.h"
-#include "base/json.h"
-#include "base/limits.h"
 #include "base/moment.h"
 #include "base/str.h"
-#include "cmd/cli/cli.h"
 #include "cmd/cli/output.h"
-#include "cmd/cli/text.h"
-#include "cmd/work/child.h"
 #include "cmd/work/upstream.h"
 #include "cmd/work/work.h"
-#include "weft/weft.h"
 
 #include <poll.h>
 #include <string.h>
