@@ -158,19 +158,16 @@ static void examine_server(struct checklist *list, const struct weft_cli *cli, c
 
 /* ---- What is printed ------------------------------------------------------------------------- */
 
-static const char *const level_name[] = {
-    [WEFT_FINDING_OK] = "ok",
-    [WEFT_FINDING_WARN] = "warn",
-    [WEFT_FINDING_BAD] = "bad",
+static const struct {
+    const char *name, *color;
+} levels[] = {
+    [WEFT_FINDING_OK] = {"ok", "32"},
+    [WEFT_FINDING_WARN] = {"warn", "33"},
+    [WEFT_FINDING_BAD] = {"bad", "31"},
 };
 
 static void print_list(const struct checklist *list, bool color)
 {
-    static const char *const paint[] = {
-        [WEFT_FINDING_OK] = "\033[32m",
-        [WEFT_FINDING_WARN] = "\033[33m",
-        [WEFT_FINDING_BAD] = "\033[31m",
-    };
     int width = 0;
     for (size_t i = 0; i < list->count; i++) {
         int size = (int)strlen(list->item[i].what);
@@ -178,8 +175,10 @@ static void print_list(const struct checklist *list, bool color)
     }
     for (size_t i = 0; i < list->count; i++) {
         const struct weft_finding *item = &list->item[i];
-        printf("%s%-4s%s  %-*s  %s\n", color ? paint[item->level] : "", level_name[item->level],
-               color ? "\033[0m" : "", width, item->what, item->detail ? item->detail : "");
+        char level[8];
+        (void)snprintf(level, sizeof(level), "%-4s", levels[item->level].name);
+        weft_put_painted(color ? levels[item->level].color : NULL, level);
+        printf("  %-*s  %s\n", width, item->what, item->detail ? item->detail : "");
         if (item->advice)
             printf("      %-*s  -> %s\n", width, "", item->advice);
     }
@@ -196,7 +195,7 @@ static void print_json(const struct checklist *list)
     for (size_t i = 0; i < list->count; i++) {
         weft_json_begin_object(json);
         weft_json_add_text(json, "what", list->item[i].what);
-        weft_json_add_text(json, "level", level_name[list->item[i].level]);
+        weft_json_add_text(json, "level", levels[list->item[i].level].name);
         weft_json_add_text(json, "detail", list->item[i].detail);
         weft_json_add_text(json, "advice", list->item[i].advice);
         weft_json_end_object(json);

@@ -104,10 +104,9 @@ static enum weft_scanner find(const char *name, struct weft_arena *arena)
             return (enum weft_scanner)i;
     }
     const char *near = weft_nearest(name, known);
-    (void)fprintf(stderr, "weft: there is no scanner '");
-    weft_put_clean(stderr, name);
-    (void)fprintf(stderr, "'%s%s%s\n  there are: %s\n", near ? ", did you mean '" : "",
-                  near ? near : "", near ? "'?" : "", all);
+    weft_cli_say("weft: there is no scanner '%s'%s%s%s", name, near ? ", did you mean '" : "",
+                 near ? near : "", near ? "'?" : "");
+    weft_cli_say("  there are: %s", all);
     weft_quit(WEFT_EXIT_NOT_FOUND);
 }
 

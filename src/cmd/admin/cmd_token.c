@@ -26,17 +26,9 @@ struct request {
 /* "read,submit" as a list. */
 static void read_scopes(const struct weft_cli *cli, const char *text, struct weft_token_spec *spec)
 {
-    size_t most = 1;
-    for (const char *c = text; *c; c++)
-        most += *c == ',';
-    const char **word = weft_new_array(cli->arena, const char *, most);
-    for (const char *at = text;; at++) {
-        size_t size = strcspn(at, ",");
-        word[spec->scope_count++] = weft_arena_printf(cli->arena, "%.*s", (int)size, at);
-        at += size;
-        if (!*at)
-            break;
-    }
+    const char **word = weft_new_array(cli->arena, const char *, strlen(text) + 1);
+    for (char *rest = weft_arena_strdup(cli->arena, text); rest;)
+        word[spec->scope_count++] = strsep(&rest, ",");
     spec->scopes = word;
 }
 
@@ -80,13 +72,9 @@ static void put_secret(const struct weft_cli *cli, const struct weft_token *toke
         return;
     }
     printf("%s\n", token->token);
-    (void)fflush(stdout);
-    (void)fprintf(stderr, "token %d for ", token->id);
-    weft_put_clean(stderr, token->name);
-    (void)fprintf(stderr,
-                  "%s; it is shown this once and cannot be read again\n"
-                  "hint: put it into WEFT_TOKEN, or give it with --token\n",
-                  note);
+    weft_cli_say("token %d for %s%s; it is shown this once and cannot be read again", token->id,
+                 token->name, note);
+    weft_cli_say("hint: put it into WEFT_TOKEN, or give it with --token");
 }
 
 static enum weft_exit create(const struct weft_cli *cli, struct weft *weft,

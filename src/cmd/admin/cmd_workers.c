@@ -102,9 +102,8 @@ static const struct weft_worker_info *find(const struct weft_workers *workers, c
 
 static enum weft_exit not_there(const char *name)
 {
-    (void)fputs("weft: there is no worker '", stderr);
-    weft_put_clean(stderr, name);
-    (void)fputs("'\nhint: `weft workers` lists them\n", stderr);
+    weft_cli_say("weft: there is no worker '%s'", name);
+    weft_cli_say("hint: `weft workers` lists them");
     return WEFT_EXIT_NOT_FOUND;
 }
 

@@ -217,34 +217,16 @@ static enum weft_rc refused(const struct weft_bench_answer *answer, const char *
                      errors.item[0].code);
 }
 
-enum weft_rc weft_bench_ask(struct weft_bench_conn *conn, const struct weft_bench_ask *ask,
-                            struct weft_bench_answer *ret_answer, struct weft_err *err)
+enum weft_rc weft_bench_call(struct weft_bench_conn *conn, const char *path,
+                             const struct weft_buf *body, struct weft_bench_answer *ret_answer,
+                             struct weft_err *err)
 {
-    weft_bench_request(ask->target, ask->path, ask->body, ask->request);
-    enum weft_rc rc = weft_bench_send(conn, ask->request->data, ask->request->size, err);
+    weft_bench_request(conn->target, path, body, &conn->request);
+    enum weft_rc rc = weft_bench_send(conn, conn->request.data, conn->request.size, err);
     if (!rc)
         rc = weft_bench_await(conn, CALL_MS, ret_answer, err);
     if (!rc && (ret_answer->status < 200 || ret_answer->status > 299))
-        rc = refused(ret_answer, ask->path, err);
-    return rc;
-}
-
-static enum weft_rc sweep_once(const struct weft_bench_plan *plan, struct weft_bench_conn *conn,
-                               const struct weft_bench_ask *ask, size_t *ret_claimed,
-                               struct weft_err *err)
-{
-    struct weft_bench_ask next = *ask;
-    struct weft_bench_answer answer;
-    /* The nodes of a flow come one after the other. */
-    int64_t wait_ms = plan->mode == WEFT_BENCH_FLOW ? FLOW_WAIT_MS : 0;
-    weft_bench_claim_body(plan, WEFT_BATCH_MAX, wait_ms, ask->body);
-    next.path = "/v1/claims";
-    enum weft_rc rc = weft_bench_ask(conn, &next, &answer, err);
-    if (!rc)
-        rc = weft_bench_read_claim(&answer, ask->body, ret_claimed, err);
-    next.path = "/v1/leases/complete";
-    if (!rc && *ret_claimed > 0)
-        rc = weft_bench_ask(conn, &next, &answer, err);
+        rc = refused(ret_answer, path, err);
     return rc;
 }
 
@@ -252,17 +234,22 @@ enum weft_rc weft_bench_sweep(const struct weft_bench_plan *plan,
                               const struct weft_bench_target *target, struct weft_err *err)
 {
     struct weft_bench_conn conn = {.fd = -1};
-    struct weft_buf body, request;
+    struct weft_bench_answer answer;
+    struct weft_buf body;
+    /* The nodes of a flow come one after the other. */
+    int64_t wait_ms = plan->mode == WEFT_BENCH_FLOW ? FLOW_WAIT_MS : 0;
     weft_buf_init(&body, 1 << 20);
-    weft_buf_init(&request, 1 << 20);
-    const struct weft_bench_ask ask = {.target = target, .body = &body, .request = &request};
     enum weft_rc rc = weft_bench_connect(&conn, target, err);
     for (size_t claimed = 1; !rc && claimed > 0;) {
         claimed = 0;
-        rc = sweep_once(plan, &conn, &ask, &claimed, err);
+        weft_bench_claim_body(plan, WEFT_BATCH_MAX, wait_ms, &body);
+        rc = weft_bench_call(&conn, "/v1/claims", &body, &answer, err);
+        if (!rc)
+            rc = weft_bench_read_claim(&answer, &body, &claimed, err);
+        if (!rc && claimed > 0)
+            rc = weft_bench_call(&conn, "/v1/leases/complete", &body, &answer, err);
     }
     weft_buf_done(&body);
-    weft_buf_done(&request);
     weft_bench_close(&conn);
     return rc;
 }

@@ -33,17 +33,11 @@ WEFT_MUST_CHECK enum weft_rc weft_bench_read_claim(const struct weft_bench_answe
 void weft_bench_read_refusal(const struct weft_bench_answer *answer,
                              struct weft_bench_errors *errors);
 
-struct weft_bench_ask {
-    const struct weft_bench_target *target;
-    const char *path;
-    struct weft_buf *body;
-    struct weft_buf *request; /* scratch; holds what is sent */
-};
 /* A call and its answer; anything but a 2xx is a failure with its code. */
-WEFT_MUST_CHECK enum weft_rc weft_bench_ask(struct weft_bench_conn *conn,
-                                            const struct weft_bench_ask *ask,
-                                            struct weft_bench_answer *ret_answer,
-                                            struct weft_err *err);
+WEFT_MUST_CHECK enum weft_rc weft_bench_call(struct weft_bench_conn *conn, const char *path,
+                                             const struct weft_buf *body,
+                                             struct weft_bench_answer *ret_answer,
+                                             struct weft_err *err);
 /* Claims and completes all that earlier runs left in the lane. */
 WEFT_MUST_CHECK enum weft_rc weft_bench_sweep(const struct weft_bench_plan *plan,
                                               const struct weft_bench_target *target,

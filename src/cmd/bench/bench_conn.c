@@ -254,6 +254,7 @@ enum weft_bench_parsed weft_bench_parse(char *data, size_t size, bool ended,
 enum {
     CONNECT_MS = 5000,
     FIRST_ROOM = 65536,
+    REQUEST_MAX = 1 << 20,
     IN_MAX = 64 << 20, /* an answer is refused beyond that */
 };
 
@@ -380,17 +381,19 @@ static int connect_socket(const struct weft_bench_target *target, int *ret_fd)
 enum weft_rc weft_bench_connect(struct weft_bench_conn *conn,
                                 const struct weft_bench_target *target, struct weft_err *err)
 {
-    char *in = conn->in;
-    size_t room = conn->in_room;
+    struct weft_bench_conn fresh = {.target = target,
+                                    .request = conn->request,
+                                    .fd = -1,
+                                    .in = conn->in,
+                                    .in_room = conn->in_room};
     if (conn->fd >= 0 && conn->in)
         (void)close(conn->fd);
-    if (!in) {
-        room = FIRST_ROOM;
-        in = malloc(room);
-        if (!in)
-            weft_oom(room);
+    if (!fresh.in) {
+        fresh.in_room = FIRST_ROOM;
+        fresh.in = weft_alloc(FIRST_ROOM, 1);
+        weft_buf_init(&fresh.request, REQUEST_MAX);
     }
-    *conn = (struct weft_bench_conn){.fd = -1, .in = in, .in_room = room};
+    *conn = fresh;
     int failed = connect_socket(target, &conn->fd);
     if (failed)
         return weft_fail(err, WEFT_UNAVAILABLE, "cannot reach a server at %s: %s", target->host,
@@ -403,6 +406,7 @@ void weft_bench_close(struct weft_bench_conn *conn)
     if (conn->in && conn->fd >= 0)
         (void)close(conn->fd);
     free(conn->in);
+    weft_buf_done(&conn->request);
     *conn = (struct weft_bench_conn){.fd = -1};
 }
 
@@ -438,12 +442,8 @@ static enum weft_rc read_more(struct weft_bench_conn *conn, struct weft_err *err
     if (conn->in_size == conn->in_room) {
         if (conn->in_room >= IN_MAX)
             return weft_fail(err, WEFT_TOO_LARGE, "the server's answer is too large");
-        size_t room = conn->in_room * 2;
-        char *in = realloc(conn->in, room);
-        if (!in)
-            weft_oom(room);
-        conn->in = in;
-        conn->in_room = room;
+        conn->in_room *= 2;
+        conn->in = weft_realloc(conn->in, conn->in_room, 1);
     }
     ssize_t got = recv(conn->fd, conn->in + conn->in_size, conn->in_room - conn->in_size, 0);
     if (got > 0)

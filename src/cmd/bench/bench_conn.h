@@ -47,8 +47,10 @@ void weft_bench_request(const struct weft_bench_target *target, const char *path
                         const struct weft_buf *body, struct weft_buf *out);
 
 struct weft_bench_conn {
-    int fd;          /* -1: not open */
-    const char *out; /* borrowed: what is being sent */
+    const struct weft_bench_target *target; /* borrowed */
+    struct weft_buf request;                /* of weft_bench_call() */
+    int fd;                                 /* -1: not open */
+    const char *out;                        /* borrowed: what is being sent */
     size_t out_size, out_sent;
     char *in; /* owned */
     size_t in_size, in_room;

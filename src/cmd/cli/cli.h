@@ -140,6 +140,8 @@ char *weft_cli_read_file(const struct weft_cli *cli, const char *path, size_t ma
 
 /* Closes the handle and ends the process. Called from the main thread alone. */
 __attribute__((noreturn)) void weft_quit(enum weft_exit code);
+/* A line on stderr, without what a terminal would obey; stdout is flushed first. */
+__attribute__((format(printf, 1, 2))) void weft_cli_say(const char *fmt, ...);
 /* Says on stderr what is wrong with the command line, and ends the process. */
 __attribute__((noreturn, format(printf, 2, 3))) void weft_cli_usage(const struct weft_cli *cli,
                                                                     const char *fmt, ...);

@@ -87,33 +87,40 @@ static bool is_unreached(const struct weft_err *err)
     return strncmp(err->text, target, size) == 0;
 }
 
+void weft_cli_say(const char *fmt, ...)
+{
+    char *text;
+    va_list args;
+    va_start(args, fmt);
+    if (vasprintf(&text, fmt, args) < 0)
+        weft_oom(0);
+    va_end(args);
+    (void)fflush(stdout);
+    weft_put_clean(stderr, text);
+    (void)fputc('\n', stderr);
+    free(text);
+}
+
 enum weft_exit weft_cli_fail(const struct weft_err *err)
 {
     const char *hint = hint_of(err);
-    (void)fflush(stdout);
-    (void)fprintf(stderr, "weft: %s", is_unreached(err) ? "cannot reach " : "");
-    weft_put_clean(stderr, err->text[0] ? err->text : weft_rc_text(err->rc));
-    (void)fputc('\n', stderr);
-    if (hint) {
-        (void)fputs("hint: ", stderr);
-        weft_put_clean(stderr, hint);
-        (void)fputc('\n', stderr);
-    }
+    weft_cli_say("weft: %s%s", is_unreached(err) ? "cannot reach " : "",
+                 err->text[0] ? err->text : weft_rc_text(err->rc));
+    if (hint)
+        weft_cli_say("hint: %s", hint);
     return weft_exit_of(err->rc);
 }
 
 void weft_cli_usage(const struct weft_cli *cli, const char *fmt, ...)
 {
-    const char *name = cli && cli->command ? cli->command->name : NULL;
+    const char *name = cli && cli->command ? cli->command->name : "", *space = *name ? " " : "";
     char text[512];
     va_list args;
     va_start(args, fmt);
     (void)vsnprintf(text, sizeof(text), fmt, args);
     va_end(args);
-    (void)fflush(stdout);
-    (void)fprintf(stderr, "weft%s%s: ", name ? " " : "", name ? name : "");
-    weft_put_clean(stderr, text);
-    (void)fprintf(stderr, "\nhint: see `weft help%s%s`\n", name ? " " : "", name ? name : "");
+    weft_cli_say("weft%s%s: %s", space, name, text);
+    weft_cli_say("hint: see `weft help%s%s`", space, name);
     weft_quit(WEFT_EXIT_USAGE);
 }
 

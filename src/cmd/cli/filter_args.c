@@ -122,24 +122,19 @@ static struct weft_id only_one(const struct found *found, const char *text)
 {
     if (found->count == 1)
         return found->id[0];
-    (void)fprintf(stderr, "weft: %s%s%s", found->count ? "'" : "there is no ",
-                  found->count ? "" : found->what, found->count ? "" : " with the id '");
-    weft_put_clean(stderr, text);
     if (found->count == 0) {
-        (void)fputs("'\n", stderr);
+        weft_cli_say("weft: there is no %s with the id '%s'", found->what, text);
         weft_quit(WEFT_EXIT_NOT_FOUND);
     }
     bool more = found->count > CANDIDATES;
     size_t shown = more ? (size_t)CANDIDATES : found->count;
-    (void)fprintf(stderr, "' fits %s%zu %ss:\n", more ? "more than " : "", shown, found->what);
+    weft_cli_say("weft: '%s' fits %s%zu %ss:", text, more ? "more than " : "", shown, found->what);
     for (size_t i = 0; i < shown; i++) {
         char id[WEFT_ID_TEXT];
         weft_id_print(&found->id[i], id);
-        (void)fprintf(stderr, "  %s  ", id);
-        weft_put_clean(stderr, found->text[i]);
-        (void)fputc('\n', stderr);
+        weft_cli_say("  %s  %s", id, found->text[i]);
     }
-    (void)fputs("hint: give more of the id\n", stderr);
+    weft_cli_say("hint: give more of the id");
     weft_quit(WEFT_EXIT_USAGE);
 }
 

@@ -515,7 +515,7 @@ static enum weft_exit run_help(struct weft_cli *cli)
     const char *name = cli->arg[0];
     const struct weft_command *command = name ? weft_command_find(name) : NULL;
     if (name && !command) {
-        (void)fprintf(stderr, "weft help: there is no command '%s'\n", name);
+        weft_cli_say("weft help: there is no command '%s'", name);
         return WEFT_EXIT_NOT_FOUND;
     }
     if (weft_cli_has(cli, "man"))

@@ -52,6 +52,14 @@ const char *weft_state_color(enum weft_state state)
     return color[state];
 }
 
+void weft_put_painted(const char *color, const char *text)
+{
+    if (color)
+        printf("\033[%sm%s\033[0m", color, text);
+    else
+        (void)fputs(text, stdout);
+}
+
 /* ---- Moments --------------------------------------------------------------------------------- */
 
 void weft_ago(weft_usec moment_us, weft_usec now_us, char ret_text[WEFT_AGO_TEXT])

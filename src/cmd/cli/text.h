@@ -14,6 +14,8 @@ void weft_last_line(const char *text, char *ret_text, size_t size);
 void weft_put_bytes(const void *data, size_t size);
 
 const char *weft_state_color(enum weft_state state); /* an SGR number, or NULL */
+/* Prints the text in a colour, an SGR number; NULL: in none. */
+void weft_put_painted(const char *color, const char *text);
 
 enum { WEFT_AGO_TEXT = 24 };
 void weft_ago(weft_usec moment_us, weft_usec now_us, char ret_text[WEFT_AGO_TEXT]);

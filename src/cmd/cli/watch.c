@@ -75,21 +75,17 @@ static enum weft_exit verdict(const struct weft_execution *item)
         return WEFT_EXIT_OK;
     weft_id_print(&item->id, id);
     if (weft_state_living(item->state)) {
-        (void)fprintf(stderr, "weft: %s has not ended: it is %s\nhint: `weft show --wait %s`\n", id,
-                      weft_state_name(item->state), id);
+        weft_cli_say("weft: %s has not ended: it is %s", id, weft_state_name(item->state));
+        weft_cli_say("hint: `weft show --wait %s`", id);
         return WEFT_EXIT_UNAVAILABLE;
     }
-    (void)fprintf(stderr, "weft: %s %s", id, weft_state_name(item->state));
+    char line[1024] = "";
     const char *why = item->error_message ? item->error_message
                       : item->error_class ? item->error_class
                                           : item->reason;
-    if (why) {
-        char line[1024];
+    if (why)
         weft_last_line(why, line, sizeof(line));
-        (void)fputs(": ", stderr);
-        weft_put_clean(stderr, line);
-    }
-    (void)fputc('\n', stderr);
+    weft_cli_say("weft: %s %s%s%s", id, weft_state_name(item->state), why ? ": " : "", line);
     return WEFT_EXIT_FAILED;
 }
 

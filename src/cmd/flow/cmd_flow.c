@@ -111,11 +111,11 @@ static enum weft_exit follow(struct weft_cli *cli, struct weft *weft)
     char id[WEFT_ID_TEXT];
     weft_id_print(&watched, id);
     if (state == WEFT_FLOW_OPEN) {
-        (void)fprintf(stderr, "weft: flow %s has not ended\nhint: `weft flow show --watch %s`\n",
-                      id, id);
+        weft_cli_say("weft: flow %s has not ended", id);
+        weft_cli_say("hint: `weft flow show --watch %s`", id);
         return weft_cli_interrupted() ? WEFT_EXIT_INTERRUPTED : WEFT_EXIT_UNAVAILABLE;
     }
-    (void)fprintf(stderr, "weft: flow %s %s\n", id, weft_wire_flow_states[state]);
+    weft_cli_say("weft: flow %s %s", id, weft_wire_flow_states[state]);
     return WEFT_EXIT_FAILED;
 }
 

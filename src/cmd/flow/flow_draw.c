@@ -377,8 +377,8 @@ static void put_head(const struct weft_cli *cli, const struct weft_flow_page *pa
         putchar(' ');
         weft_put_clean(stdout, flow->name);
     }
-    printf(": %s%s%s%s%s", color ? "\033[" : "", color ? color : "", color ? "m" : "",
-           weft_wire_flow_states[flow->state], color ? "\033[0m" : "");
+    printf(": ");
+    weft_put_painted(color, weft_wire_flow_states[flow->state]);
     weft_span((flow->finished_us ? flow->finished_us : weft_wall_us()) - flow->created_us, took);
     printf(" %s %s, revision %d\n%" PRIu64 " node%s: %s\n", flow->finished_us ? "after" : "for",
            took, flow->revision, flow->node_count, flow->node_count == 1 ? "" : "s",

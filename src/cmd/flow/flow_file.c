@@ -30,7 +30,7 @@ static struct text read_text(const struct weft_cli *cli, const char *path)
     struct text text = {.path = strcmp(path, "-") == 0 ? "standard input" : path};
     text.data = weft_cli_read_file(cli, path, FILE_MAX, &text.size, &why);
     if (!text.data) {
-        (void)fprintf(stderr, "weft: cannot read %s: %s\n", path, why);
+        weft_cli_say("weft: cannot read %s: %s", path, why);
         weft_quit(WEFT_EXIT_FAILED);
     }
     return text;
@@ -101,17 +101,13 @@ __attribute__((noreturn)) static void report(const struct text *text, const char
                                              const struct weft_err *err)
 {
     size_t column, line = place ? line_of(text, place, &column) : 0;
-    const char *story = err->text, *colon;
-    if (place && err->rc == WEFT_INVALID_JSON && (colon = strstr(story, ": "))) {
-        (void)fprintf(stderr, "weft: %s:%zu:%zu: ", text->path, line, column);
-        story = colon + 2; /* line and column replace the byte offset */
-    } else if (place) {
-        (void)fprintf(stderr, "weft: %s:%zu: ", text->path, line);
-    } else {
-        (void)fprintf(stderr, "weft: %s: ", text->path);
-    }
-    weft_put_clean(stderr, story);
-    (void)fputc('\n', stderr);
+    const char *colon = err->rc == WEFT_INVALID_JSON ? strstr(err->text, ": ") : NULL;
+    if (place && colon) /* line and column replace the byte offset */
+        weft_cli_say("weft: %s:%zu:%zu: %s", text->path, line, column, colon + 2);
+    else if (place)
+        weft_cli_say("weft: %s:%zu: %s", text->path, line, err->text);
+    else
+        weft_cli_say("weft: %s: %s", text->path, err->text);
     weft_quit(weft_exit_of(err->rc));
 }
 

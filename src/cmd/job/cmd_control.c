@@ -75,15 +75,11 @@ static void put_steered(const struct verb *verb, const struct weft_id *id,
 {
     char text[WEFT_ID_TEXT];
     weft_id_print(id, text);
-    if (answer->err.rc) {
-        (void)fflush(stdout);
-        (void)fprintf(stderr, "weft: %s: ", text);
-        weft_put_clean(stderr,
-                       answer->err.text[0] ? answer->err.text : weft_rc_text(answer->err.rc));
-        (void)fputc('\n', stderr);
-    } else {
+    if (answer->err.rc)
+        weft_cli_say("weft: %s: %s", text,
+                     answer->err.text[0] ? answer->err.text : weft_rc_text(answer->err.rc));
+    else
         printf("%s %s\n", text, answer->changed ? verb->done : "was so already");
-    }
 }
 
 static enum weft_exit put_all_steered(const struct weft_cli *cli, const struct verb *verb,
@@ -198,7 +194,7 @@ static enum weft_exit ask_first(struct weft_cli *cli, struct weft *weft, const s
                        more ? "at least " : "", *ret_count);
     if (confirmed(verb, *ret_count, more))
         return WEFT_EXIT_OK;
-    (void)fprintf(stderr, "weft: nothing was done\n");
+    weft_cli_say("weft: nothing was done");
     return WEFT_EXIT_FAILED;
 }
 
@@ -249,11 +245,9 @@ static void put_sum(const struct weft_cli *cli, const struct verb *verb,
             printf(" (%" PRIu64 " %s)", done->matched - done->changed, verb->not_done);
         putchar('\n');
     }
-    (void)fflush(stdout);
-    if (done->more && done->next[0])
-        (void)fprintf(stderr, "hint: to go on, say the same again with --after %s\n", done->next);
-    else if (done->more)
-        (void)fputs("hint: to go on, say the same again\n", stderr);
+    if (done->more)
+        weft_cli_say("hint: to go on, say the same again%s%s",
+                     done->next[0] ? " with --after " : "", done->next);
 }
 
 static enum weft_exit steer_filter(struct weft_cli *cli, const struct verb *verb)

@@ -62,19 +62,15 @@ static void put_moment(const char *label, weft_usec moment_us)
     put_field(label, "%s (%s)", text, ago);
 }
 
-static void put_state(const struct weft_cli *cli, const struct weft_execution *item)
-{
-    const char *color = weft_cli_color(cli) ? weft_state_color(item->state) : NULL;
-    printf("%-13s %s%s%s%s%s\n", "state", color ? "\033[" : "", color ? color : "",
-           color ? "m" : "", weft_state_name(item->state), color ? "\033[0m" : "");
-}
-
 static void put_facts(const struct weft_cli *cli, const struct weft_execution *item)
 {
     char id[WEFT_ID_TEXT];
     weft_id_print(&item->id, id);
     put_field("id", "%s", id);
-    put_state(cli, item);
+    printf("%-13s ", "state");
+    weft_put_painted(weft_cli_color(cli) ? weft_state_color(item->state) : NULL,
+                     weft_state_name(item->state));
+    putchar('\n');
     put_text("namespace", item->ns);
     put_text("lane", item->lane);
     put_text("kind", item->kind);

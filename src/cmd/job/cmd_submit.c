@@ -94,8 +94,7 @@ static void tell_of_wait(void)
     enum { PATIENCE_MS = 3000 };
     struct pollfd input = {.fd = STDIN_FILENO, .events = POLLIN};
     if (poll(&input, 1, PATIENCE_MS) == 0)
-        (void)fputs("weft: reading the payload from standard input; </dev/null gives none\n",
-                    stderr);
+        weft_cli_say("weft: reading the payload from standard input; </dev/null gives none");
 }
 
 /* The payload: the argument itself, @FILE, or - for standard input. NULL: there is none. */
@@ -243,14 +242,14 @@ static enum weft_exit submit_one(const struct weft_cli *cli, struct weft *weft,
         return weft_cli_fail(&answer.err);
     weft_id_print(&answer.id, id);
     if (wait)
-        (void)fprintf(stderr, "%s\n", id);
+        weft_cli_say("%s", id);
     else if (weft_cli_json(cli))
         weft_json_out_item(&weft_wire_submitted, &answer);
     else
         printf("%s\n", id);
     if (answer.duplicate && !weft_cli_json(cli))
-        (void)fprintf(stderr, "weft: the key is known: this is the execution it named, now %s\n",
-                      weft_state_name(answer.state));
+        weft_cli_say("weft: the key is known: this is the execution it named, now %s",
+                     weft_state_name(answer.state));
     return wait ? wait_for_it(cli, weft, &answer.id) : WEFT_EXIT_OK;
 }
 
@@ -281,13 +280,10 @@ static void refuse(struct sending *sending, uint64_t line, const struct weft_err
     sending->refused++;
     if (sending->worst == WEFT_EXIT_OK)
         sending->worst = WEFT_EXIT_FAILED;
-    (void)fflush(stdout);
     if (sending->file)
-        (void)fprintf(stderr, "weft: %s:%" PRIu64 ": ", sending->file, line);
+        weft_cli_say("weft: %s:%" PRIu64 ": %s", sending->file, line, text);
     else
-        (void)fputs("weft: ", stderr);
-    weft_put_clean(stderr, text);
-    (void)fputc('\n', stderr);
+        weft_cli_say("weft: %s", text);
     if (!weft_cli_json(sending->cli))
         return;
     struct weft_json_out out;
@@ -337,11 +333,9 @@ static enum weft_exit send_chunk(struct sending *sending, const struct weft_spec
     if (weft_submit(sending->weft, spec, count, answer, &err)) {
         code = weft_cli_fail(&err);
         if (line)
-            (void)fprintf(stderr,
-                          "weft: stopped at line %" PRIu64
-                          " of %s: it and those after it were not "
-                          "answered\n",
-                          line[0], sending->file);
+            weft_cli_say("weft: stopped at line %" PRIu64
+                         " of %s: it and those after it were not answered",
+                         line[0], sending->file);
     }
     for (size_t i = 0; i < count && code == WEFT_EXIT_OK; i++)
         put_answer(sending, line ? line[i] : 0, &answer[i]);
@@ -457,10 +451,8 @@ static uint64_t count_lines(FILE *file)
 static void put_summary(const struct sending *sending)
 {
     if (!weft_cli_json(sending->cli)) {
-        (void)fflush(stdout);
-        (void)fprintf(stderr,
-                      "weft: accepted %" PRIu64 ", duplicates %" PRIu64 ", refused %" PRIu64 "\n",
-                      sending->accepted, sending->duplicates, sending->refused);
+        weft_cli_say("weft: accepted %" PRIu64 ", duplicates %" PRIu64 ", refused %" PRIu64,
+                     sending->accepted, sending->duplicates, sending->refused);
         return;
     }
     struct weft_json_out out;

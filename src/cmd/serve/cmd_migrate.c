@@ -80,11 +80,11 @@ static void put_wait(void *context, const struct weft_migration_wait *wait)
     if (wait->waited_us < *next_us)
         return;
     *next_us = wait->waited_us + 10 * WEFT_SECOND;
-    (void)fprintf(stderr,
-                  "weft: migration %d (%s) waits for a transaction of process %d (%s), open for "
-                  "%d s; it tries again and holds up nothing\n",
-                  wait->migration->number, wait->migration->name, (int)wait->pid, wait->application,
-                  (int)(wait->open_us / WEFT_SECOND));
+    weft_cli_say(
+        "weft: migration %d (%s) waits for a transaction of process %d (%s), open for "
+        "%d s; it tries again and holds up nothing",
+        wait->migration->number, wait->migration->name, (int)wait->pid, wait->application,
+        (int)(wait->open_us / WEFT_SECOND));
 }
 
 static enum weft_exit migrate(const struct weft_cli *cli, const char *url, int64_t wait_ms,

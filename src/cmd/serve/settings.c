@@ -53,13 +53,17 @@ bool weft_settings_of(const struct weft_option *option)
 static bool complain(const char *text, const struct weft_setting *setting,
                      const struct weft_setting_value *value)
 {
-    if (strcmp(value->from, "flag") == 0)
-        (void)fprintf(stderr, "weft: --%s", setting->flag);
-    else if (strcmp(value->from, "environment") == 0)
-        (void)fprintf(stderr, "weft: %s", setting->env);
-    else
-        (void)fprintf(stderr, "weft: %s: %s", value->from, setting->name);
-    (void)fprintf(stderr, " is '%s': %s\n", value->text, text);
+    bool flag = strcmp(value->from, "flag") == 0;
+    bool env = strcmp(value->from, "environment") == 0;
+    weft_cli_say("weft: %s%s%s is '%s': %s",
+                 flag  ? "--"
+                 : env ? ""
+                       : value->from,
+                 flag || env ? "" : ": ",
+                 flag  ? setting->flag
+                 : env ? setting->env
+                       : setting->name,
+                 value->text, text);
     return false;
 }
 
@@ -160,8 +164,8 @@ static bool unknown_name(const char *from, const char *name)
         known[i] = weft_settings[i].name;
     known[weft_setting_count] = NULL;
     const char *near = weft_nearest(name, known);
-    (void)fprintf(stderr, "weft: %s: there is no setting '%s'%s%s%s\n", from, name,
-                  near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+    weft_cli_say("weft: %s: there is no setting '%s'%s%s%s", from, name,
+                 near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
     return false;
 }
 
@@ -173,7 +177,7 @@ static bool read_line(char *line, const char *from, struct weft_setting_value *v
         return true;
     char *equals = strchr(text, '=');
     if (!equals) {
-        (void)fprintf(stderr, "weft: %s: a line must be `name = value`\n", from);
+        weft_cli_say("weft: %s: a line must be `name = value`", from);
         return false;
     }
     *equals = '\0';
@@ -196,7 +200,7 @@ static bool read_lines(const char *path, FILE *file, struct weft_arena *arena,
     char *all = weft_arena_alloc(arena, FILE_MAX + 1, 1);
     size_t size = fread(all, 1, FILE_MAX + 1, file);
     if (ferror(file) || size > FILE_MAX || strlen(all) != size || !weft_utf8_valid(all, size)) {
-        (void)fprintf(stderr, "weft: %s is not a readable text file\n", path);
+        weft_cli_say("weft: %s is not a readable text file", path);
         return false;
     }
     int number = 0;
@@ -229,8 +233,7 @@ static bool read_file(const struct weft_cli *cli, struct weft_arena *arena,
     FILE *file = fopen(path, "re");
     if (!file) {
         char why[128];
-        (void)fprintf(stderr, "weft: cannot read %s: %s\n", path,
-                      strerror_r(errno, why, sizeof(why)));
+        weft_cli_say("weft: cannot read %s: %s", path, strerror_r(errno, why, sizeof(why)));
         return false;
     }
     bool good = read_lines(path, file, arena, value);
@@ -297,7 +300,7 @@ bool weft_settings_read(const struct weft_cli *cli, struct weft_arena *arena,
             return false;
     }
     if (!ret_settings->server.tls_cert != !ret_settings->server.tls_key) {
-        (void)fprintf(stderr, "weft: tls_cert and tls_key belong together: give both\n");
+        weft_cli_say("weft: tls_cert and tls_key belong together: give both");
         return false;
     }
     struct weft_origins origins;

@@ -303,10 +303,11 @@ static void put_status(const struct task *task, const struct outcome *out)
     if (task->work->json) {
         put_json(task, out);
     } else {
-        bool color = task->work->color;
-        printf("%s%s%s%-5s%s %s %s %.1f s", color ? "\033[" : "", color ? out->color : "",
-               color ? "m" : "", out->word, color ? "\033[0m" : "", task->id,
-               weft_job_claimed(task->job)->kind, (double)out->took_us / 1e6);
+        char word[16];
+        (void)snprintf(word, sizeof(word), "%-5s", out->word);
+        weft_put_painted(task->work->color ? out->color : NULL, word);
+        printf(" %s %s %.1f s", task->id, weft_job_claimed(task->job)->kind,
+               (double)out->took_us / 1e6);
         if (out->error_class)
             printf(" %s", out->error_class);
         if (out->message)
