@@ -12,11 +12,12 @@
 #include <string.h>
 
 enum { WARM_UP_TURNS = 2 };
+enum { READY, GO, DONE, STEPS }; /* where all threads of a run wait for each other */
 
 struct run {
     const struct weft_bench_crew *crew;
     pthread_mutex_t starting; /* held until the barriers are initialised */
-    pthread_barrier_t ready, go, done;
+    pthread_barrier_t step[STEPS];
     weft_usec end_us;
     atomic_bool failed;
 };
@@ -59,10 +60,10 @@ static void *member_main(void *arg)
         atomic_store(&run->failed, true);
     if (!crew->turns)
         repeat(member, WARM_UP_TURNS, weft_boot_us() + crew->warmup_us, &ignored);
-    (void)pthread_barrier_wait(&run->ready);
-    (void)pthread_barrier_wait(&run->go);
+    (void)pthread_barrier_wait(&run->step[READY]);
+    (void)pthread_barrier_wait(&run->step[GO]);
     repeat(member, crew->turns, crew->turns ? 0 : run->end_us, &member->done);
-    (void)pthread_barrier_wait(&run->done);
+    (void)pthread_barrier_wait(&run->step[DONE]);
     if (member->worker)
         crew->trade->close(member->worker);
     return NULL;
@@ -84,10 +85,9 @@ static uint32_t start(struct run *run, struct member *member, struct weft_err *e
         atomic_store(&run->failed, true);
     }
     /* The thread that measures is one more. */
-    if (pthread_barrier_init(&run->ready, NULL, started + 1) ||
-        pthread_barrier_init(&run->go, NULL, started + 1) ||
-        pthread_barrier_init(&run->done, NULL, started + 1))
-        weft_oom(sizeof(run->go));
+    for (int i = 0; i < STEPS; i++)
+        if (pthread_barrier_init(&run->step[i], NULL, started + 1))
+            weft_oom(sizeof(run->step));
     pthread_mutex_unlock(&run->starting);
     return started;
 }
@@ -109,13 +109,13 @@ enum weft_rc weft_bench_crew_run(const struct weft_bench_crew *crew,
     struct run run = {.crew = crew, .starting = PTHREAD_MUTEX_INITIALIZER};
     uint32_t started = start(&run, member, err);
     enum weft_rc rc = started < crew->threads ? WEFT_UNAVAILABLE : WEFT_OK;
-    (void)pthread_barrier_wait(&run.ready);
+    (void)pthread_barrier_wait(&run.step[READY]);
     if (!rc)
         rc = mark(&run, false, err);
     weft_usec start_us = weft_boot_us();
     run.end_us = start_us + crew->run_us;
-    (void)pthread_barrier_wait(&run.go);
-    (void)pthread_barrier_wait(&run.done);
+    (void)pthread_barrier_wait(&run.step[GO]);
+    (void)pthread_barrier_wait(&run.step[DONE]);
     struct weft_bench_yield yield = {.seconds = (double)(weft_boot_us() - start_us) / 1e6};
     if (!rc)
         rc = mark(&run, true, err);
@@ -127,9 +127,8 @@ enum weft_rc weft_bench_crew_run(const struct weft_bench_crew *crew,
             *err = member[i].err;
         }
     }
-    (void)pthread_barrier_destroy(&run.ready);
-    (void)pthread_barrier_destroy(&run.go);
-    (void)pthread_barrier_destroy(&run.done);
+    for (int i = 0; i < STEPS; i++)
+        (void)pthread_barrier_destroy(&run.step[i]);
     weft_arena_free(arena);
     if (!rc)
         *ret_yield = yield;
@@ -173,19 +172,12 @@ static struct weft_spec make_spec(const struct worker *worker, uint32_t index, u
     if (job->payload_size > 0)
         spec.payload =
             make_document(worker->memory, job->payload_size, index * 1000 + i, &spec.payload_size);
-    switch (job->spread) {
-    case WEFT_BENCH_ONE_QUEUE:
-        break;
-    case WEFT_BENCH_KINDS:
+    if (job->spread == WEFT_BENCH_KINDS)
         spec.kind = name;
-        break;
-    case WEFT_BENCH_TENANTS:
+    else if (job->spread == WEFT_BENCH_TENANTS)
         spec.tenant = name;
-        break;
-    case WEFT_BENCH_LANES:
+    else if (job->spread == WEFT_BENCH_LANES)
         spec.lane = name;
-        break;
-    }
     return spec;
 }
 

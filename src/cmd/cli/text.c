@@ -62,54 +62,52 @@ void weft_put_painted(const char *color, const char *text)
 
 /* ---- Moments --------------------------------------------------------------------------------- */
 
+struct unit_step {
+    weft_usec below_us, unit_us;
+    const char *unit;
+};
+
+static const struct unit_step *step_of(const struct unit_step *step, weft_usec span_us)
+{
+    while (span_us >= step->below_us && step->below_us < INT64_MAX)
+        step++;
+    return step;
+}
+
 void weft_ago(weft_usec moment_us, weft_usec now_us, char ret_text[WEFT_AGO_TEXT])
 {
-    static const struct {
-        weft_usec below_us, unit_us;
-        const char *unit;
-    } step[] = {
+    static const struct unit_step steps[] = {
         {60 * WEFT_SECOND, WEFT_SECOND, "s"},
         {3600 * WEFT_SECOND, 60 * WEFT_SECOND, "m"},
         {86400 * WEFT_SECOND, 3600 * WEFT_SECOND, "h"},
         {INT64_MAX, 86400 * WEFT_SECOND, "d"},
     };
-    if (moment_us == 0) {
-        (void)snprintf(ret_text, WEFT_AGO_TEXT, "-");
-        return;
-    }
-    weft_usec distance = moment_us > now_us ? moment_us - now_us : now_us - moment_us;
-    if (distance < WEFT_SECOND) {
-        (void)snprintf(ret_text, WEFT_AGO_TEXT, "now");
-        return;
-    }
-    size_t i = 0;
-    while (distance >= step[i].below_us)
-        i++;
-    (void)snprintf(ret_text, WEFT_AGO_TEXT, "%s%" PRId64 " %s%s", moment_us > now_us ? "in " : "",
-                   distance / step[i].unit_us, step[i].unit, moment_us > now_us ? "" : " ago");
+    bool future = moment_us > now_us;
+    weft_usec distance = future ? moment_us - now_us : now_us - moment_us;
+    const struct unit_step *step = step_of(steps, distance);
+    if (moment_us == 0 || distance < WEFT_SECOND)
+        (void)snprintf(ret_text, WEFT_AGO_TEXT, "%s", moment_us == 0 ? "-" : "now");
+    else
+        (void)snprintf(ret_text, WEFT_AGO_TEXT, "%s%" PRId64 " %s%s", future ? "in " : "",
+                       distance / step->unit_us, step->unit, future ? "" : " ago");
 }
 
 void weft_span(weft_usec span_us, char ret_text[WEFT_AGO_TEXT])
 {
-    static const struct {
-        weft_usec below_us, unit_us;
-        const char *unit;
-    } step[] = {
+    static const struct unit_step steps[] = {
         {WEFT_SECOND, WEFT_MS, "ms"},
         {100 * WEFT_SECOND, WEFT_SECOND, "s"},
         {6000 * WEFT_SECOND, 60 * WEFT_SECOND, "m"},
         {172800 * WEFT_SECOND, 3600 * WEFT_SECOND, "h"},
         {INT64_MAX, 86400 * WEFT_SECOND, "d"},
     };
-    size_t i = 0;
-    while (span_us >= step[i].below_us && i + 1 < WEFT_LEN(step))
-        i++;
-    int64_t tenths = span_us / (step[i].unit_us / 10);
+    const struct unit_step *step = step_of(steps, span_us);
+    int64_t tenths = span_us / (step->unit_us / 10);
     if (span_us >= WEFT_SECOND && tenths < 100 && tenths % 10)
         (void)snprintf(ret_text, WEFT_AGO_TEXT, "%" PRId64 ".%" PRId64 " %s", tenths / 10,
-                       tenths % 10, step[i].unit);
+                       tenths % 10, step->unit);
     else
-        (void)snprintf(ret_text, WEFT_AGO_TEXT, "%" PRId64 " %s", tenths / 10, step[i].unit);
+        (void)snprintf(ret_text, WEFT_AGO_TEXT, "%" PRId64 " %s", tenths / 10, step->unit);
 }
 
 const char *weft_joined(struct weft_arena *arena, const char *const *word, size_t count,

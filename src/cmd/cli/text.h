@@ -17,7 +17,7 @@ const char *weft_state_color(enum weft_state state); /* an SGR number, or NULL *
 /* Prints the text in a colour, an SGR number; NULL: in none. */
 void weft_put_painted(const char *color, const char *text);
 
-enum { WEFT_AGO_TEXT = 24 };
+enum { WEFT_AGO_TEXT = 32 };
 void weft_ago(weft_usec moment_us, weft_usec now_us, char ret_text[WEFT_AGO_TEXT]);
 void weft_span(weft_usec span_us, char ret_text[WEFT_AGO_TEXT]); /* "5 ms", "1.2 s", "3 h" */
 weft_usec weft_wall_us(void); /* the clock on the wall, for "ago" */

@@ -18,38 +18,20 @@
 #include <unistd.h>
 
 struct verb {
+    const char *command; /* its name; by filter also what it does */
     enum weft_steer_kind kind;
-    const char *command;  /* its name */
-    const char *doing;    /* "cancel"; by filter only */
     const char *done;     /* "cancelled" */
-    const char *not_done; /* why some that fit a filter were not changed; NULL: takes no filter */
     bool living;          /* it is for living executions; otherwise for ended ones */
     bool takes_value;     /* the last argument is the new priority or deadline */
+    const char *not_done; /* why some that fit a filter were not changed; NULL: takes no filter */
 };
 
 static const struct verb verbs[] = {
-    {.command = "cancel",
-     .kind = WEFT_STEER_CANCEL,
-     .doing = "cancel",
-     .done = "cancelled",
-     .not_done = "had ended meanwhile",
-     .living = true},
-    {.command = "replay",
-     .kind = WEFT_STEER_REPLAY,
-     .doing = "replay",
-     .done = "replayed",
-     .not_done = "could not be replayed"},
-    {.command = "revoke", .kind = WEFT_STEER_REVOKE, .done = "revoked", .living = true},
-    {.command = "priority",
-     .kind = WEFT_STEER_REPRIORITIZE,
-     .done = "has another priority",
-     .living = true,
-     .takes_value = true},
-    {.command = "deadline",
-     .kind = WEFT_STEER_SET_DEADLINE,
-     .done = "has another deadline",
-     .living = true,
-     .takes_value = true},
+    {"cancel", WEFT_STEER_CANCEL, "cancelled", true, false, "had ended meanwhile"},
+    {"replay", WEFT_STEER_REPLAY, "replayed", false, false, "could not be replayed"},
+    {"revoke", WEFT_STEER_REVOKE, "revoked", true, false, NULL},
+    {"priority", WEFT_STEER_REPRIORITIZE, "has another priority", true, true, NULL},
+    {"deadline", WEFT_STEER_SET_DEADLINE, "has another deadline", true, true, NULL},
 };
 
 /* ---- By id ----------------------------------------------------------------------------------- */
@@ -175,7 +157,7 @@ static enum weft_rc count_fitting(struct weft *weft, const struct verb *verb,
 static bool confirmed(const struct verb *verb, uint64_t count, bool more)
 {
     char answer[16] = "";
-    (void)fprintf(stderr, "%s %s%" PRIu64 " execution%s? [y/N] ", verb->doing,
+    (void)fprintf(stderr, "%s %s%" PRIu64 " execution%s? [y/N] ", verb->command,
                   more ? "at least " : "", count, count == 1 ? "" : "s");
     return fgets(answer, sizeof(answer), stdin) && (answer[0] == 'y' || answer[0] == 'Y');
 }
@@ -190,7 +172,7 @@ static enum weft_exit ask_first(struct weft_cli *cli, struct weft *weft, const s
     if (weft_cli_has(cli, "yes") || (*ret_count == 0 && !more))
         return WEFT_EXIT_OK;
     if (!isatty(STDIN_FILENO))
-        weft_cli_usage(cli, "would %s %s%" PRIu64 " executions: say --yes to do so", verb->doing,
+        weft_cli_usage(cli, "would %s %s%" PRIu64 " executions: say --yes to do so", verb->command,
                        more ? "at least " : "", *ret_count);
     if (confirmed(verb, *ret_count, more))
         return WEFT_EXIT_OK;
@@ -204,7 +186,7 @@ static enum weft_exit sweep(struct weft *weft, const struct verb *verb, struct w
 {
     struct weft_err err = {0};
     enum weft_exit code = WEFT_EXIT_OK;
-    struct weft_bar *bar = weft_bar_new(verb->doing, expected);
+    struct weft_bar *bar = weft_bar_new(verb->command, expected);
     *ret_sweep = (struct weft_sweep){.more = true};
     if (args->after)
         (void)snprintf(ret_sweep->next, sizeof(ret_sweep->next), "%s", args->after);

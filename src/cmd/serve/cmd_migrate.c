@@ -60,17 +60,10 @@ static enum weft_rc grant_submit(struct weft_conn *conn, const char *role, struc
         return driver->commit(conn, err);
     driver->rollback(conn);
     if (strcmp(err->sqlstate, "42704") == 0) {
-        (void)weft_fail(err, WEFT_NOT_FOUND, "the database has no role \"%.100s\"", role);
-        err->hint = "create it first: CREATE ROLE name LOGIN";
-        return WEFT_NOT_FOUND;
+        rc = weft_fail(err, WEFT_NOT_FOUND, "the database has no role \"%.100s\"", role);
+        return weft_hint(err, rc, "create it first: CREATE ROLE name LOGIN");
     }
     return rc;
-}
-
-static void put_granted(const struct weft_cli *cli, const char *role)
-{
-    if (role && !weft_cli_json(cli))
-        printf("role %s may submit by SQL\n", role);
 }
 
 /* Says now and then what a migration waits for. */
@@ -120,8 +113,8 @@ static enum weft_exit migrate(const struct weft_cli *cli, const char *url, int64
     enum weft_exit code = rc ? weft_cli_fail(&err) : WEFT_EXIT_OK;
     if (!rc)
         put_done(cli, before, after);
-    if (!rc)
-        put_granted(cli, role);
+    if (!rc && role && !weft_cli_json(cli))
+        printf("role %s may submit by SQL\n", role);
     weft_conn_close(conn);
     return code;
 }

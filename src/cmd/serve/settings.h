@@ -41,7 +41,7 @@ bool weft_settings_of(const struct weft_option *option);
 
 struct weft_serve_settings {
     struct weft_server_config server;
-    const char *scanners;                                    /* as typed: see scan_rules.h */
+    const char *scanners;                                    /* as typed: see below */
     const char *scan;                                        /* the same */
     struct weft_scanner_setting scanner[WEFT_SCANNER_COUNT]; /* what they say; server has it too */
     const char *log_level;
@@ -69,5 +69,31 @@ WEFT_MUST_CHECK bool weft_settings_read(const struct weft_cli *cli, struct weft_
  * NULL: the error has been printed.
  */
 const char *weft_settings_store(const struct weft_cli *cli, struct weft_arena *arena);
+
+/* ---- Scanners -------------------------------------------------------------------------------- */
+
+/*
+ * The settings of scanners as people type them.
+ *
+ * Which run: "all", "none", or names with commas between them. How they run: rules with spaces or
+ * semicolons between them, each "NAME:key=value,key=value"; NAME may be *; a later rule beats an
+ * earlier one. Keys:
+ *
+ *   interval=30s        the longest time between two looks; 0 is off
+ *   batch=500           rows of one transaction
+ *   namespace=acme      only work of that namespace; * is all
+ *   partitions=0-127    only ids of these partitions
+ *
+ * A rule for * says only what a scanner can do: a batch above its limit becomes the limit, and
+ * partitions leave alone those that cannot be limited to them. A rule that names one must fit it.
+ */
+
+/* The texts may be NULL: all of them, as they are by default. WEFT_INVALID_VALUE says what is
+ * wrong. */
+WEFT_MUST_CHECK enum weft_rc
+weft_scan_list_read(const char *text, bool ret_runs[WEFT_SCANNER_COUNT], struct weft_err *err);
+WEFT_MUST_CHECK enum weft_rc
+weft_scan_rules_read(const char *text, struct weft_scanner_setting setting[WEFT_SCANNER_COUNT],
+                     struct weft_err *err);
 
 #endif
