@@ -18,6 +18,18 @@
 
 /* ---- Looking --------------------------------------------------------------------------------- */
 
+/* The age of counts, on a line below their table. */
+static void put_age(const struct weft_counts *counts)
+{
+    enum { NOW_MS = 50 };
+    if (counts->count == 0 || counts->age_ms < 0)
+        return;
+    if (counts->age_ms < NOW_MS)
+        printf("as of now\n");
+    else
+        printf("as of %.1f s ago\n", (double)counts->age_ms / 1000);
+}
+
 /* Settings and counts of one lane; either may be missing. */
 struct row {
     struct weft_lane lane;
@@ -136,7 +148,7 @@ static enum weft_exit put_lanes(const struct weft_cli *cli, const char *name,
     else
         weft_cli_put_list(cli, WEFT_LIST(columns, weft_wire_lane, rows));
     if (!weft_cli_json(cli))
-        weft_cli_put_age(counts);
+        put_age(counts);
     return WEFT_EXIT_OK;
 }
 
@@ -330,7 +342,7 @@ static void put_counts_table(const struct weft_cli *cli, const struct weft_count
     if (counts->count > 1)
         weft_table_row(table, &all);
     weft_table_print(table);
-    weft_cli_put_age(counts);
+    put_age(counts);
 }
 
 static void put_counts_json(const struct weft_counts *counts)

@@ -173,12 +173,14 @@ void weft_cli_watched(void);
 enum weft_exit weft_cli_watch(struct weft_cli *cli, int64_t normally_ms, weft_show_fn *show);
 
 /*
- * Reads the execution into *ret_page, which the caller frees; with --wait, when it has ended or the
- * time is up. After a failure the page is empty. With --wait the exit code is WEFT_EXIT_FAILED for
- * an execution that did not succeed and WEFT_EXIT_UNAVAILABLE for one that has not ended. Every
- * failure has been printed.
+ * Reads the execution, with --wait when it has ended or the time is up, and gives it to `show`.
+ * With
+ * --wait the exit code is WEFT_EXIT_FAILED for an execution that did not succeed and
+ * WEFT_EXIT_UNAVAILABLE for one that has not ended. Every failure has been printed.
  */
+typedef enum weft_exit weft_show_one_fn(const struct weft_cli *cli, struct weft *weft,
+                                        const struct weft_execution *item);
 enum weft_exit weft_cli_wait(const struct weft_cli *cli, struct weft *weft,
-                             const struct weft_id *id, struct weft_page *ret_page);
+                             const struct weft_id *id, weft_show_one_fn *show);
 
 #endif

@@ -280,7 +280,7 @@ static void man_environment(const struct weft_command *command)
         printf(".TP\n%s\n", env_words[i].name);
         man_line(env_words[i].about);
     }
-    if (!command || !weft_settings_of(command->option))
+    if (!command || !weft_command_option(command, "config", 6)) /* it takes no settings */
         return;
     for (size_t i = 0; i < weft_setting_count; i++) {
         if (strcmp(weft_settings[i].env, "WEFT_STORE") == 0)

@@ -13,6 +13,7 @@
 
 #include "base/base64.h"
 #include "base/clock.h"
+#include "base/id.h"
 #include "base/str.h"
 
 #include <assert.h>
@@ -174,7 +175,10 @@ void weft_cell_u64(struct weft_table *table, const void *field)
 void weft_cell_id(struct weft_table *table, const void *field)
 {
     char text[WEFT_ID_TEXT];
-    weft_cli_id(table->cli, field, text);
+    if (isatty(STDOUT_FILENO) && !weft_cli_has(table->cli, "long"))
+        weft_id_short_print(field, text);
+    else
+        weft_id_print(field, text);
     add_cell(table, text, NULL);
 }
 
@@ -331,17 +335,6 @@ void weft_table_print(struct weft_table *table)
     if (table->count > 0 || !table->titled)
         print_rows(table);
     weft_table_free(table);
-}
-
-void weft_cli_put_age(const struct weft_counts *counts)
-{
-    enum { NOW_MS = 50 };
-    if (counts->count == 0 || counts->age_ms < 0)
-        return;
-    if (counts->age_ms < NOW_MS)
-        printf("as of now\n");
-    else
-        printf("as of %.1f s ago\n", (double)counts->age_ms / 1000);
 }
 
 void weft_table_free(struct weft_table *table)

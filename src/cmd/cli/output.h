@@ -21,8 +21,8 @@ struct weft_column {
     void (*put)(struct weft_table *table, const void *field); /* NULL: the column before does it */
     size_t at;                                                /* offset of the field in an item */
 };
-/* Fields: const char * (NULL is empty), int32_t, uint64_t, weft_id, state, and a moment, which is
- * shown as "3 s ago", "in 5 m", "-"; weft_cell_ever: or "never". */
+/* Fields: const char * (NULL is empty), int32_t, uint64_t, weft_id (in short form on a terminal,
+ * whole in a pipe or with --long), state, and a moment: "3 s ago", "in 5 m", "-"; or "never". */
 void weft_cell_text(struct weft_table *table, const void *field);
 void weft_cell_i32(struct weft_table *table, const void *field);
 void weft_cell_u64(struct weft_table *table, const void *field);
@@ -60,8 +60,6 @@ struct weft_list {
         columns, WEFT_LEN(columns), &(type), (list).item, sizeof(*(list).item), (list).count       \
     }
 void weft_cli_put_list(const struct weft_cli *cli, const struct weft_list *list);
-/* The age of counts, on a line below their table. */
-void weft_cli_put_age(const struct weft_counts *counts);
 
 /* ---- JSON ------------------------------------------------------------------------------------ */
 

@@ -119,22 +119,6 @@ const char *weft_joined(struct weft_arena *arena, const char *const *word, size_
     return text;
 }
 
-const char *weft_short_id(const struct weft_id *id, struct weft_arena *arena)
-{
-    enum { SHORT = 8 };
-    char text[WEFT_ID_TEXT];
-    weft_id_print(id, text);
-    return weft_arena_strdup(arena, text + strlen(text) - SHORT);
-}
-
-void weft_cli_id(const struct weft_cli *cli, const struct weft_id *id, char ret_text[WEFT_ID_TEXT])
-{
-    if (isatty(STDOUT_FILENO) && !weft_cli_has(cli, "long"))
-        weft_id_short_print(id, ret_text);
-    else
-        weft_id_print(id, ret_text);
-}
-
 void weft_last_line(const char *text, char *ret_text, size_t size)
 {
     size_t end = strlen(text), start;

@@ -6,8 +6,6 @@
 
 #include "cmd/cli/cli.h"
 
-/* An id as people see it: in short form on a terminal, whole in a pipe or with --long. */
-void weft_cli_id(const struct weft_cli *cli, const struct weft_id *id, char ret_text[WEFT_ID_TEXT]);
 /* The last line of a text that is not empty, up to size bytes of it, in ret_text. */
 void weft_last_line(const char *text, char *ret_text, size_t size);
 /* Bytes as they are; on a terminal a newline follows those that end with none. */
@@ -28,9 +26,6 @@ void weft_put_clean(FILE *to, const char *text);
 /* The words with a separator between them, in the arena. */
 const char *weft_joined(struct weft_arena *arena, const char *const *word, size_t count,
                         const char *separator);
-
-/* The last 8 digits of an id, which are random: enough to distinguish a few. */
-const char *weft_short_id(const struct weft_id *id, struct weft_arena *arena);
 
 /* How wide stdout is, 0: as wide as it needs to be (no terminal, and no COLUMNS). */
 size_t weft_width(void);

@@ -51,22 +51,6 @@ enum weft_exit weft_cli_watch(struct weft_cli *cli, int64_t normally_ms, weft_sh
 
 static const int64_t a_day_ms = 86400000;
 
-/* An execution that does not exist is described without a state. */
-static enum weft_rc describe(struct weft *weft, const struct weft_id *id,
-                             struct weft_page *ret_page, struct weft_err *err)
-{
-    char text[WEFT_ID_TEXT];
-    enum weft_rc rc = weft_describe(weft, id, 1, ret_page, err);
-    if (rc)
-        return rc;
-    if (ret_page->count == 1 && ret_page->item->state != WEFT_STATE_NONE)
-        return WEFT_OK;
-    weft_page_free(ret_page);
-    *ret_page = (struct weft_page){0};
-    weft_id_print(id, text);
-    return weft_fail(err, WEFT_NOT_FOUND, "there is no execution %s", text);
-}
-
 /* The exit code for the end that was waited for. */
 static enum weft_exit verdict(const struct weft_execution *item)
 {
@@ -90,16 +74,26 @@ static enum weft_exit verdict(const struct weft_execution *item)
 }
 
 enum weft_exit weft_cli_wait(const struct weft_cli *cli, struct weft *weft,
-                             const struct weft_id *id, struct weft_page *ret_page)
+                             const struct weft_id *id, weft_show_one_fn *show)
 {
     struct weft_err err = {0};
+    struct weft_page page = {0};
+    char text[WEFT_ID_TEXT];
     bool wait = weft_cli_has(cli, "wait");
     int64_t wait_ms = weft_cli_ms(cli, "wait", 0, a_day_ms, a_day_ms);
     enum weft_rc rc =
-        wait ? weft_wait(weft, id, wait_ms, ret_page, &err) : describe(weft, id, ret_page, &err);
+        wait ? weft_wait(weft, id, wait_ms, &page, &err) : weft_describe(weft, id, 1, &page, &err);
+    /* An execution that does not exist is described without a state. */
+    if (!rc && !wait && (page.count != 1 || page.item->state == WEFT_STATE_NONE)) {
+        weft_id_print(id, text);
+        rc = weft_fail(&err, WEFT_NOT_FOUND, "there is no execution %s", text);
+    }
     if (rc) {
-        *ret_page = (struct weft_page){0};
+        weft_page_free(&page);
         return weft_cli_fail(&err);
     }
-    return wait ? verdict(ret_page->item) : WEFT_EXIT_OK;
+    enum weft_exit code = wait ? verdict(page.item) : WEFT_EXIT_OK;
+    enum weft_exit shown = show(cli, weft, page.item);
+    weft_page_free(&page);
+    return shown == WEFT_EXIT_OK ? code : shown;
 }

@@ -295,13 +295,13 @@ static enum weft_exit show_bytes(struct weft *weft, const struct weft_id *id, bo
 }
 
 static enum weft_exit show(const struct weft_cli *cli, struct weft *weft,
-                           const struct weft_page *page)
+                           const struct weft_execution *item)
 {
     struct weft_err err = {0};
-    struct record record = {.item = page->item};
+    struct record record = {.item = item};
     enum weft_exit code = WEFT_EXIT_OK;
     if (weft_cli_has(cli, "payload") || weft_cli_has(cli, "result"))
-        return show_bytes(weft, &page->item->id, weft_cli_has(cli, "payload"));
+        return show_bytes(weft, &item->id, weft_cli_has(cli, "payload"));
     if (read_record(weft, &record, &err))
         code = weft_cli_fail(&err);
     else if (weft_cli_json(cli))
@@ -317,18 +317,10 @@ static enum weft_exit show(const struct weft_cli *cli, struct weft *weft,
 static enum weft_exit run_show(struct weft_cli *cli)
 {
     const struct weft_id *id;
-    struct weft_page page = {0};
     if (weft_cli_has(cli, "payload") && weft_cli_has(cli, "result"))
         weft_cli_usage(cli, "--payload and --result exclude each other");
     struct weft *weft = weft_open_ids(cli, 1, &id);
-    enum weft_exit code = weft_cli_wait(cli, weft, id, &page);
-    if (page.count > 0) {
-        enum weft_exit shown = show(cli, weft, &page);
-        if (shown != WEFT_EXIT_OK)
-            code = shown;
-    }
-    weft_page_free(&page);
-    return code;
+    return weft_cli_wait(cli, weft, id, show);
 }
 
 const struct weft_command weft_command_show = {

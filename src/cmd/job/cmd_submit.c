@@ -194,11 +194,14 @@ static struct weft_spec read_spec(const struct weft_cli *cli)
 
 /* ---- One, and waiting for it ----------------------------------------------------------------- */
 
+/* Without --json only a result of one that succeeded is printed. */
 static enum weft_exit put_result(const struct weft_cli *cli, struct weft *weft,
                                  const struct weft_execution *item)
 {
     struct weft_err err = {0};
     struct weft_bytes result = {0};
+    if (item->state != WEFT_STATE_SUCCEEDED && !weft_cli_json(cli))
+        return WEFT_EXIT_OK;
     enum weft_rc rc = weft_result(weft, &item->id, &result, &err);
     if (rc && rc != WEFT_NOT_FOUND)
         return weft_cli_fail(&err);
@@ -213,20 +216,6 @@ static enum weft_exit put_result(const struct weft_cli *cli, struct weft *weft,
     }
     weft_bytes_free(&result);
     return WEFT_EXIT_OK;
-}
-
-static enum weft_exit wait_for_it(const struct weft_cli *cli, struct weft *weft,
-                                  const struct weft_id *id)
-{
-    struct weft_page page = {0};
-    enum weft_exit code = weft_cli_wait(cli, weft, id, &page);
-    if (page.count > 0 && (code == WEFT_EXIT_OK || weft_cli_json(cli))) {
-        enum weft_exit shown = put_result(cli, weft, page.item);
-        if (shown != WEFT_EXIT_OK)
-            code = shown;
-    }
-    weft_page_free(&page);
-    return code;
 }
 
 static enum weft_exit submit_one(const struct weft_cli *cli, struct weft *weft,
@@ -250,7 +239,7 @@ static enum weft_exit submit_one(const struct weft_cli *cli, struct weft *weft,
     if (answer.duplicate && !weft_cli_json(cli))
         weft_cli_say("weft: the key is known: this is the execution it named, now %s",
                      weft_state_name(answer.state));
-    return wait ? wait_for_it(cli, weft, &answer.id) : WEFT_EXIT_OK;
+    return wait ? weft_cli_wait(cli, weft, &answer.id, put_result) : WEFT_EXIT_OK;
 }
 
 /* ---- Many ------------------------------------------------------------------------------------ */

@@ -119,13 +119,23 @@ static enum weft_exit migrate(const struct weft_cli *cli, const char *url, int64
     return code;
 }
 
+/* --store, or what `weft serve` would open here; NULL: the error has been printed. */
+static const char *find_store(const struct weft_cli *cli, struct weft_arena *arena)
+{
+    struct weft_serve_settings settings;
+    const char *store = weft_cli_get(cli, "store");
+    if (store)
+        return store;
+    return weft_settings_read(cli, arena, NULL, &settings) ? settings.server.store : NULL;
+}
+
 static enum weft_exit run_migrate(struct weft_cli *cli)
 {
     if (weft_cli_has(cli, "check") && weft_cli_has(cli, "grant-submit"))
         weft_cli_usage(cli, "--check changes nothing, --grant-submit does: give one of them");
     int64_t wait_ms = weft_cli_ms(cli, "migrate-wait", 1000, WAIT_MOST_MS, WAIT_MS);
     struct weft_arena *arena = weft_arena_new();
-    const char *url = weft_settings_store(cli, arena);
+    const char *url = find_store(cli, arena);
     enum weft_exit code = url ? migrate(cli, url, wait_ms, arena) : WEFT_EXIT_USAGE;
     weft_arena_free(arena);
     return code;

@@ -49,11 +49,6 @@ const struct weft_option weft_serve_options[] = {
     {.name = NULL},
 };
 
-bool weft_settings_of(const struct weft_option *option)
-{
-    return option == weft_serve_options || option == weft_serve_options + 1;
-}
-
 /* ---- Scanners: which ones -------------------------------------------------------------------- */
 
 enum {
@@ -518,15 +513,6 @@ bool weft_settings_read(const struct weft_cli *cli, struct weft_arena *arena,
     if (weft_hosts_parse(ret_settings->server.host, arena, &hosts, &err))
         return complain_of("host", err.text, ret_value);
     return read_scanners(ret_value, ret_settings);
-}
-
-const char *weft_settings_store(const struct weft_cli *cli, struct weft_arena *arena)
-{
-    struct weft_serve_settings settings;
-    const char *store = weft_cli_get(cli, "store");
-    if (store)
-        return store;
-    return weft_settings_read(cli, arena, NULL, &settings) ? settings.server.store : NULL;
 }
 
 /* ---- weft config ----------------------------------------------------------------------------- */

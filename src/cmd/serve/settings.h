@@ -36,8 +36,6 @@ extern const size_t weft_setting_count;
 
 /* The flags: --hello, which is for `weft serve` alone, --config, and one for each setting. */
 extern const struct weft_option weft_serve_options[];
-/* True for a table of options that holds the settings. */
-bool weft_settings_of(const struct weft_option *option);
 
 struct weft_serve_settings {
     struct weft_server_config server;
@@ -63,12 +61,6 @@ struct weft_setting_value {
 WEFT_MUST_CHECK bool weft_settings_read(const struct weft_cli *cli, struct weft_arena *arena,
                                         struct weft_setting_value *ret_value,
                                         struct weft_serve_settings *ret_settings);
-
-/*
- * The store for commands that work on one directly: --store, or what `weft serve` would open here.
- * NULL: the error has been printed.
- */
-const char *weft_settings_store(const struct weft_cli *cli, struct weft_arena *arena);
 
 /* ---- Scanners -------------------------------------------------------------------------------- */
 
