@@ -3,7 +3,6 @@
 /* The command: takes the command line apart and runs the subcommand it names. */
 
 #include "cmd/cli/cli.h"
-
 #include "store/store.h"
 
 #include <locale.h>

@@ -277,7 +277,6 @@ static enum weft_exit run_lanes(struct weft_cli *cli)
 const struct weft_command weft_command_lanes = {
     .name = "lanes",
     .args = "[NAME]",
-    .args_max = 1,
     .summary = "show lanes, pause and limit them",
     .about =
         "Nothing is claimed from a paused lane; its work stays ready, and what runs goes on. A "

@@ -169,7 +169,6 @@ static enum weft_exit run_scanners(struct weft_cli *cli)
 const struct weft_command weft_command_scanners = {
     .name = "scanners",
     .args = "[run NAME]",
-    .args_max = 2,
     .summary = "show what the scanners do, or run one now",
     .about =
         "Scanners find what time or a crash left behind: leases that ran out, delayed work that is "

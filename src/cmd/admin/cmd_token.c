@@ -8,9 +8,8 @@
  * once, alone on stdout; the store keeps its hash.
  */
 
-#include "cmd/cli/output.h"
-
 #include "base/limits.h"
+#include "cmd/cli/output.h"
 
 #include <string.h>
 
@@ -159,8 +158,6 @@ static enum weft_exit revoke(const struct weft_cli *cli, struct weft *weft,
     return WEFT_EXIT_OK;
 }
 
-/* ---- The command ----------------------------------------------------------------------------- */
-
 /* Checks the whole command line before the handle is opened. */
 static enum weft_exit run_token(struct weft_cli *cli)
 {
@@ -190,8 +187,6 @@ static enum weft_exit run_token(struct weft_cli *cli)
 const struct weft_command weft_command_token = {
     .name = "token",
     .args = "create|ls|rotate|revoke [ID]",
-    .args_min = 1,
-    .args_max = 2,
     .summary = "make, list, rotate and revoke the tokens of a server",
     .about =
         "Asks the server, with a token that has the scope admin where it wants tokens; with "

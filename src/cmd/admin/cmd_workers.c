@@ -2,10 +2,9 @@
 
 /* weft workers: the workers, the leases that they hold, and when they were last seen. */
 
+#include "base/limits.h"
 #include "cmd/cli/filter_args.h"
 #include "cmd/cli/output.h"
-
-#include "base/limits.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -158,7 +157,6 @@ static enum weft_exit run_workers(struct weft_cli *cli)
 const struct weft_command weft_command_workers = {
     .name = "workers",
     .args = "[NAME]",
-    .args_max = 1,
     .summary = "show workers and what they hold",
     .about =
         "Workers are known from their claims through a server. Its columns are WORKER, the name; "

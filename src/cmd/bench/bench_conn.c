@@ -154,6 +154,13 @@ static int64_t read_chunk_size(const char *line, size_t size)
     return i > 0 ? value : -1;
 }
 
+/* The size of the line at `at` without its end, -1: its end has not come yet. */
+static ssize_t line_at(const char *data, size_t size, size_t at)
+{
+    const char *end = memmem(data + at, size - at, "\r\n", 2);
+    return end ? end - (data + at) : -1;
+}
+
 /*
  * Walks over chunks. With `together` the data of all is moved to the front; that is done only after
  * a walk that found the end.
@@ -162,35 +169,29 @@ static enum weft_bench_parsed walk_chunks(char *data, size_t size, bool together
                                           size_t *ret_total, struct weft_err *err)
 {
     size_t at = 0, body = 0;
-    for (;;) {
-        const char *end = memmem(data + at, size - at, "\r\n", 2);
-        if (!end)
+    ssize_t line;
+    for (int64_t chunk = 1; chunk > 0; at += (size_t)chunk + (chunk > 0 ? 2 : 0)) {
+        line = line_at(data, size, at);
+        if (line < 0)
             return WEFT_BENCH_MORE;
-        size_t line = (size_t)(end - data) - at;
-        int64_t chunk = read_chunk_size(data + at, line);
+        chunk = read_chunk_size(data + at, (size_t)line);
         if (chunk < 0)
             return bad(err, "the size of a chunk is no number");
-        at += line + 2;
-        if (chunk == 0)
-            break;
-        if (size - at < (size_t)chunk + 2)
+        at += (size_t)line + 2;
+        if (chunk > 0 && size - at < (size_t)chunk + 2)
             return WEFT_BENCH_MORE;
-        if (memcmp(data + at + chunk, "\r\n", 2) != 0)
+        if (chunk > 0 && memcmp(data + at + chunk, "\r\n", 2) != 0)
             return bad(err, "a chunk does not end where it should");
         if (together)
             memmove(data + body, data + at, (size_t)chunk);
         body += (size_t)chunk;
-        at += (size_t)chunk + 2;
     }
-    for (;;) { /* trailers, then an empty line */
-        const char *end = memmem(data + at, size - at, "\r\n", 2);
-        if (!end)
+    do { /* trailers, then an empty line */
+        line = line_at(data, size, at);
+        if (line < 0)
             return WEFT_BENCH_MORE;
-        size_t line = (size_t)(end - data) - at;
-        at += line + 2;
-        if (line == 0)
-            break;
-    }
+        at += (size_t)line + 2;
+    } while (line > 0);
     *ret_body = body;
     *ret_total = at;
     return WEFT_BENCH_WHOLE;

@@ -42,8 +42,7 @@ struct weft_option {
 };
 struct weft_command {
     const char *name;
-    const char *args; /* "ID...", "-- CMD [ARG...]"; "" for none */
-    uint32_t args_min, args_max;
+    const char *args;    /* "ID...", "[--] CMD [ARG...]": says how many it takes; "" for none */
     bool rest;           /* everything after -- belongs to the command as it is */
     bool no_store;       /* takes neither --server nor --store */
     const char *summary; /* one line */

@@ -476,8 +476,6 @@ static enum weft_exit run_completion(struct weft_cli *cli)
 const struct weft_command weft_command_completion = {
     .name = "completion",
     .args = "bash",
-    .args_min = 1,
-    .args_max = 1,
     .no_store = true,
     .summary = "print the completion script of a shell",
     .about =
@@ -486,8 +484,6 @@ const struct weft_command weft_command_completion = {
     .example = "source <(weft completion bash)",
     .run = run_completion,
 };
-
-/* ---- The version ----------------------------------------------------------------------------- */
 
 static enum weft_exit run_version(struct weft_cli *cli)
 {
@@ -507,8 +503,6 @@ const struct weft_command weft_command_version = {
     .example = "weft version --json",
     .run = run_version,
 };
-
-/* ---- The command ----------------------------------------------------------------------------- */
 
 static enum weft_exit run_help(struct weft_cli *cli)
 {
@@ -530,7 +524,6 @@ static enum weft_exit run_help(struct weft_cli *cli)
 const struct weft_command weft_command_help = {
     .name = "help",
     .args = "[COMMAND]",
-    .args_max = 1,
     .no_store = true,
     .summary = "show what a command does",
     .about =

@@ -2,9 +2,8 @@
 
 /* What a command works on: the server or store, the files it reads. */
 
-#include "cmd/cli/cli.h"
-
 #include "base/buf.h"
+#include "cmd/cli/cli.h"
 
 #include <errno.h>
 #include <string.h>

@@ -273,18 +273,37 @@ static void settle_options(struct weft_cli *cli)
     }
 }
 
+/* Words of the usage in brackets may be left out; dots stand for more of them. */
+static void count_args(const char *usage, size_t *ret_min, size_t *ret_max)
+{
+    bool optional = false;
+    *ret_min = *ret_max = 0;
+    for (const char *at = usage; *at; at += strspn(at, " ")) {
+        size_t size = strcspn(at, " ");
+        optional |= *at == '[';
+        *ret_min += !optional;
+        if (size >= 3 && memmem(at, size, "...", 3))
+            *ret_max = SIZE_MAX;
+        else if (*ret_max < SIZE_MAX)
+            ++*ret_max;
+        at += size;
+        optional &= at[-1] != ']';
+    }
+}
+
 static void check_line(const struct weft_cli *cli)
 {
-    const struct weft_command *command = cli->command;
+    size_t min, max;
     const char *when = weft_cli_get(cli, "color");
+    count_args(cli->command->args, &min, &max);
     if (when && !weft_is_word(when, "auto always never"))
         weft_cli_usage(cli, "--color is '%s': it must be auto, always or never", when);
-    if (cli->arg_count >= command->args_min && cli->arg_count <= command->args_max)
+    if (cli->arg_count >= min && cli->arg_count <= max)
         return;
-    if (command->args_max == 0)
+    if (max == 0)
         weft_cli_usage(cli, "takes no arguments, but was given '%s'", cli->arg[0]);
-    weft_cli_usage(cli, "too %s arguments: it takes %s",
-                   cli->arg_count < command->args_min ? "few" : "many", command->args);
+    weft_cli_usage(cli, "too %s arguments: it takes %s", cli->arg_count < min ? "few" : "many",
+                   cli->command->args);
 }
 
 void weft_line_parse(struct weft_cli *cli, int argc, char *const *argv)

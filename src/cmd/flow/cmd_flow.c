@@ -2,11 +2,10 @@
 
 /* weft flow: graphs of executions, from a file to their end. */
 
+#include "base/id.h"
 #include "cmd/cli/filter_args.h"
 #include "cmd/cli/output.h"
 #include "cmd/flow/flow.h"
-
-#include "base/id.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -373,8 +372,6 @@ static enum weft_exit run_rm(struct weft_cli *cli, struct weft *weft)
     return WEFT_EXIT_OK;
 }
 
-/* ---- The command ----------------------------------------------------------------------------- */
-
 static const struct verb {
     const char *name;
     size_t args; /* with the verb */
@@ -423,8 +420,6 @@ static enum weft_exit run_flow(struct weft_cli *cli)
 const struct weft_command weft_command_flow = {
     .name = "flow",
     .args = "run|show|ls|cancel|dot|add|link|rm [ID] [FILE|FROM,TO...]",
-    .args_min = 1,
-    .args_max = UINT32_MAX,
     .summary = "run graphs of executions and look at them",
     .about =
         "A flow is a graph: a node is an execution with a name, and begins when what it comes "

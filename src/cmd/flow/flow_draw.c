@@ -7,11 +7,9 @@
  * are named beside it. An only child is not indented, so a long chain stays narrow.
  */
 
-#include "cmd/flow/flow.h"
-
-#include "cmd/cli/output.h"
-
 #include "base/map.h"
+#include "cmd/cli/output.h"
+#include "cmd/flow/flow.h"
 
 #include <inttypes.h>
 #include <string.h>

@@ -2,11 +2,9 @@
 
 /* Comments are replaced by spaces, so that every place in the text stays where it was. */
 
-#include "cmd/flow/flow.h"
-
-#include "cmd/cli/text.h"
-
 #include "base/err.h"
+#include "cmd/cli/text.h"
+#include "cmd/flow/flow.h"
 #include "core/graph.h"
 #include "core/spec.h"
 #include "wire/wire.h"

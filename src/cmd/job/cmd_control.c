@@ -8,10 +8,9 @@
  * signal or a failure ends it early, it prints what was done and the cursor to go on with.
  */
 
+#include "base/limits.h"
 #include "cmd/cli/filter_args.h"
 #include "cmd/cli/output.h"
-
-#include "base/limits.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -271,7 +270,6 @@ static enum weft_exit run_control(struct weft_cli *cli)
 const struct weft_command weft_command_cancel = {
     .name = "cancel",
     .args = "[ID...]",
-    .args_max = UINT32_MAX,
     .summary = "stop executions that have not ended",
     .about =
         "By id, or by a filter all that fit it: then the number is shown and must be "
@@ -299,7 +297,6 @@ const struct weft_command weft_command_cancel = {
 const struct weft_command weft_command_replay = {
     .name = "replay",
     .args = "[ID...]",
-    .args_max = UINT32_MAX,
     .summary = "run executions that have ended once more",
     .about =
         "By id, or by a filter all that fit it: then the number is shown and must be "
@@ -328,8 +325,6 @@ const struct weft_command weft_command_replay = {
 const struct weft_command weft_command_priority = {
     .name = "priority",
     .args = "ID... N",
-    .args_min = 2,
-    .args_max = UINT32_MAX,
     .summary = "give executions another priority",
     .about =
         "N is -32768 to 32767; higher ones are claimed first, and 0 is what an execution has when "
@@ -338,15 +333,12 @@ const struct weft_command weft_command_priority = {
     .example =
         "weft priority 01932c07-5f3e-7a10-8c51-0123456789ab 10\n"
         "weft priority 01932c075f..6789ab -- -5",
-    .option = (const struct weft_option[]){{.name = NULL}},
     .run = run_control,
 };
 
 const struct weft_command weft_command_revoke = {
     .name = "revoke",
     .args = "ID...",
-    .args_min = 1,
-    .args_max = UINT32_MAX,
     .summary = "take running executions away from their workers",
     .about =
         "The lease ends at once and the execution is ready again, with its attempt not spent: for "
@@ -364,8 +356,6 @@ const struct weft_command weft_command_revoke = {
 const struct weft_command weft_command_deadline = {
     .name = "deadline",
     .args = "ID... MOMENT|none",
-    .args_min = 2,
-    .args_max = UINT32_MAX,
     .summary = "give executions another deadline, or none",
     .about =
         "MOMENT is when they must be over: RFC 3339, or +1h from now. An execution that has not "
@@ -373,6 +363,5 @@ const struct weft_command weft_command_deadline = {
     .example =
         "weft deadline 01932c07-5f3e-7a10-8c51-0123456789ab +1h\n"
         "weft deadline 01932c075f..6789ab none",
-    .option = (const struct weft_option[]){{.name = NULL}},
     .run = run_control,
 };

@@ -7,12 +7,11 @@
  * They are printed as they come; nothing is kept.
  */
 
-#include "cmd/cli/filter_args.h"
-#include "cmd/cli/output.h"
-
 #include "base/id.h"
 #include "base/limits.h"
 #include "base/moment.h"
+#include "cmd/cli/filter_args.h"
+#include "cmd/cli/output.h"
 
 #include <unistd.h>
 

@@ -2,11 +2,10 @@
 
 /* weft show: one execution with all its fields, or its bytes. */
 
-#include "cmd/cli/filter_args.h"
-#include "cmd/cli/output.h"
-
 #include "base/moment.h"
 #include "base/str.h"
+#include "cmd/cli/filter_args.h"
+#include "cmd/cli/output.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -326,8 +325,6 @@ static enum weft_exit run_show(struct weft_cli *cli)
 const struct weft_command weft_command_show = {
     .name = "show",
     .args = "ID",
-    .args_min = 1,
-    .args_max = 1,
     .summary = "show one execution with its history",
     .about =
         "All its fields, how each of its leases ended, and the beginning of its payload and "

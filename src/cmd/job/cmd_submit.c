@@ -522,7 +522,6 @@ static enum weft_exit run_submit(struct weft_cli *cli)
 const struct weft_command weft_command_submit = {
     .name = "submit",
     .args = "[PAYLOAD]",
-    .args_max = 1,
     .summary = "hand over work",
     .about =
         "PAYLOAD is the payload itself, @FILE for the content of a file, or - for standard input. "

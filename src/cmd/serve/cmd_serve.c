@@ -11,14 +11,13 @@
  * host that does not answer, and a signal must end the process all the same.
  */
 
-#include "cmd/serve/settings.h"
-
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/heap.h"
 #include "base/log.h"
 #include "base/str.h"
 #include "base/thread.h"
+#include "cmd/serve/settings.h"
 
 #include <errno.h>
 #include <poll.h>

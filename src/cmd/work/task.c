@@ -110,8 +110,6 @@ static const char *const *make_environment(const struct weft_claimed *claimed, c
     return env;
 }
 
-/* ---- What the output is ---------------------------------------------------------------------- */
-
 /* JSON without the white space around it; anything else as it is. */
 static void give_result(struct weft_job *job, const struct weft_buf *output)
 {
