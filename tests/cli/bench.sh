@@ -29,25 +29,30 @@ export WEFT_SERVER=$url
 
 exits 0 'bench --mode bulk' "$weft" bench --seconds 1s --warmup 50ms --batch 20 --json
 json "$out" 'v["mode"] == "bulk" and v["adds_up"] and v["errors"] == 0' 'the numbers add up'
-json "$out" 'v["per_s"] > 0 and v["p50_ms"] > 0 and v["p99_ms"] >= v["p50_ms"]' 'has rates and latencies'
+json "$out" 'v["per_s"] > 0 and v["p50_ms"] > 0 and v["p99_ms"] >= v["p50_ms"]' \
+    'has rates and latencies'
 json "$out" 'v["batch"] == 20 and v["connections"] == 8 and v["embedded"] is None' 'has the plan'
-json "$out" 'all(v[k]["count"] > 0 for k in ("submit", "claim", "complete"))' 'has latencies of each call'
+json "$out" 'all(v[k]["count"] > 0 for k in ("submit", "claim", "complete"))' \
+    'has latencies of each call'
 exits 0 'bench --mode single' "$weft" bench --mode single --seconds 500ms --warmup 50ms --json -c 16
 json "$out" 'v["mode"] == "single" and v["adds_up"] and v["errors"] == 0' 'the numbers add up'
 exits 0 'bench --mode latency' "$weft" bench --mode latency --tries 20 --json
 json "$out" 'v["adds_up"] and v["errors"] == 0 and v["claim"]["count"] == 20' 'the numbers add up'
-exits 0 'bench --mode flow' "$weft" bench --mode flow --nodes 4 --seconds 1s --warmup 50ms --json -c 8
+exits 0 'bench --mode flow' "$weft" bench --mode flow --nodes 4 --seconds 1s --warmup 50ms --json \
+    -c 8
 json "$out" 'v["mode"] == "flow" and v["adds_up"] and v["errors"] == 0' 'the numbers add up'
 json "$out" 'v["per_s"] > 0 and v["hop"]["count"] > 0 and v["nodes"] == 4' 'has flows and hops'
 json "$out" 'v["submitted"] % 4 == 0 and v["flows_at_once"] == 8' 'every flow was completed'
-exits 0 'bench --mode flow --batch' "$weft" bench --mode flow --flows 40 --batch 10 --seconds 500ms -c 4
+exits 0 'bench --mode flow --batch' "$weft" bench --mode flow --flows 40 --batch 10 --seconds \
+    500ms -c 4
 has "$out" '^flow: chains of 10 nodes, 40 at once, up to 10 per claim, 4 connections' \
     'the first line has the plan'
 has "$out" '^[0-9]+ flows/s through the server' 'a line has the rate'
 has "$out" '^hop +[0-9.]+ ' 'the table has a row for the hop'
 exits 0 'bench with --store beside the server' "$weft" bench --batch 5 --seconds 1s --warmup 0s \
     --store "$store" --json
-json "$out" 'v["embedded"]["per_s"] > 0 and v["store"] == "sqlite"' 'has the rate in process and the ratio'
+json "$out" 'v["embedded"]["per_s"] > 0 and v["store"] == "sqlite"' \
+    'has the rate in process and the ratio'
 exits 0 'bench for people' "$weft" bench --seconds 200ms --warmup 10ms --payload 0
 has "$out" '^[0-9]+ lifecycles/s through the server' 'the first line has the plan'
 has "$out" '^all [0-9]+ submitted executions were completed, none is left$' \

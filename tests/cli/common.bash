@@ -75,8 +75,8 @@ run() {
     err=$(tr -d '\0' <"$scratch/.err")
 }
 
-# name_check TEXT EXPECTATION: sets name. What the last command of `exits` wrote is named after it, so that
-# the line of a check has the condition and the expectation.
+# name_check TEXT EXPECTATION: sets name. What the last command of `exits` wrote is named after it,
+# so that the line of a check has the condition and the expectation.
 name_check() {
     name=$2
     if [[ -n $situation && ($1 == "$out" || $1 == "$err") ]]; then name="$situation: $2"; fi
@@ -128,14 +128,16 @@ sys.exit(0 if eval(sys.argv[2]) else 1)' "$1" "$2" 2>"$scratch/.json"; then
     fi
 }
 
-# counted LANE EXPRESSION NAME: as `json` of the counts of a lane, or of all (an empty LANE). A server counts at most once a
-# second, so the answer may be of a moment before: it is asked for until it holds, at most 30 s.
+# counted LANE EXPRESSION NAME: as `json` of the counts of a lane, or of all (an empty LANE). A
+# server counts at most once a second, so the answer may be of a moment before: it is asked for until
+# it holds, at most 30 s.
 counted() {
     local word=()
     [[ -n $1 ]] && word=(--lane "$1")
     for ((i = 0; i < 300; i++)); do
         run "$weft" counts --json "${word[@]}"
-        python3 -c 'import json, sys; v = json.loads(sys.argv[1]); sys.exit(not eval(sys.argv[2]))' \
+        python3 -c \
+            'import json, sys; v = json.loads(sys.argv[1]); sys.exit(not eval(sys.argv[2]))' \
             "$out" "$2" 2>/dev/null && break
         sleep 0.1
     done

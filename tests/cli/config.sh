@@ -38,7 +38,8 @@ is "$(value tokens)" 'yes weft.conf:7' 'a switch is read from the file'
 exits 0 'config with the environment' env WEFT_THREADS=4 WEFT_TOKENS=no "$weft" config --json
 is "$(value threads)" '4 environment' 'a variable beats the file'
 is "$(value tokens)" 'no environment' 'a variable switches off what the file switches on'
-exits 0 'config with flags' env WEFT_THREADS=4 WEFT_TOKENS=no "$weft" config --json --threads 5 --tokens
+exits 0 'config with flags' env WEFT_THREADS=4 WEFT_TOKENS=no "$weft" config --json --threads 5 \
+    --tokens
 is "$(value threads)" '5 flag' 'a flag beats the variable'
 is "$(value tokens)" 'yes flag' 'a switch beats the variable'
 exits 0 'config with a switch that has the value no' "$weft" config --json --tokens=no
@@ -55,7 +56,8 @@ is "$(value threads)" '7 other.conf:1' 'the named file is read'
 exits 2 'config with a file that does not exist' "$weft" config --config nowhere.conf
 has "$err" 'nowhere.conf' 'the error names the file'
 
-exits 0 'config with every flag of the table' "$weft" config --json --store sqlite:x --listen 127.0.0.1:0 \
+exits 0 'config with every flag of the table' "$weft" config --json --store sqlite:x --listen \
+    127.0.0.1:0 \
     --listen-url postgres://a/b --tls-cert c --tls-key k --tokens --no-migrate --threads 1 \
     --cors-origin https://a.example --host a.example \
     --connections 2 --per-address 1 --queue-max 3 --namespace-queues 9 \
@@ -82,10 +84,12 @@ wrong 'half a second' 'whole seconds' "$weft" config --grace 500ms
 wrong 'a size that is none' 'it must be a size' "$weft" config --body-bytes lots
 wrong 'a switch that is none' 'yes or no' "$weft" config --tokens=perhaps
 wrong 'a word that is none' 'log-level is .loud.' "$weft" config --log-level loud
-has "$err" 'it must be one of: silent error warn info debug' 'an invalid log level: the error lists the words'
+has "$err" 'it must be one of: silent error warn info debug' \
+    'an invalid log level: the error lists the words'
 has "$("$weft" serve --help | tr -s ' \n' ' ')" 'silent, error, warn, info or debug' \
     'the help of serve lists the log levels'
-has "$("$weft" serve --help | tr -s ' \n' ' ')" 'logfmt or json' 'the help of serve lists the log formats'
+has "$("$weft" serve --help | tr -s ' \n' ' ')" 'logfmt or json' \
+    'the help of serve lists the log formats'
 wrong 'a scanner that is none' '^weft: --scanners is .x,intake.: there is no scanner .x.; ' \
     "$weft" config --scanners x,intake
 wrong 'a rule that is none' "^weft: --scan is .*: there is no key 'speed'" \
@@ -110,11 +114,13 @@ file_error 'a bad value' '# x\nthreads = many\n' '^weft: bad.conf:2: threads is 
 printf 'threads = 1\0\n' >bad.conf
 exits 2 'config with a file that is no text' "$weft" config --config bad.conf
 
-exits 0 'config with a repeated flag of a list' "$weft" config --json --cors-origin https://a.example \
+exits 0 'config with a repeated flag of a list' "$weft" config --json --cors-origin \
+    https://a.example \
     --cors-origin=https://b.example,http://c.example:8080
 is "$(value cors_origin)" 'https://a.example,https://b.example,http://c.example:8080 flag' \
     'the values are joined'
-exits 2 'serve with every origin allowed and no tokens' "$weft" serve --listen 127.0.0.1:0 --store sqlite:cors.db \
+exits 2 'serve with every origin allowed and no tokens' "$weft" serve --listen 127.0.0.1:0 --store \
+    sqlite:cors.db \
     --tokens=no --cors-origin '*'
 has "$err" "'\*' would let every page of the web in" 'it is refused'
 has "$err" '--tokens' 'the error says what to do'
@@ -123,7 +129,8 @@ is "$(ls cors.db 2>/dev/null)" '' 'serve that is refused creates no store'
 exits 0 'config with a password in a URL' "$weft" config --store 'postgres://u:se:cr@t@db/w' --json
 lacks "$out" 'se:cr' 'the password is not shown'
 has "$out" 'postgres://u:\*\*\*@db/w' 'the rest of the URL is shown'
-exits 0 'config with a password in a parameter' "$weft" config --store 'postgres://db/w?password=secret&a=b'
+exits 0 'config with a password in a parameter' "$weft" config --store \
+    'postgres://db/w?password=secret&a=b'
 lacks "$out" 'secret' 'the password is not shown'
 has "$out" 'password=\*\*\*&a=b' 'the parameters after it are shown'
 

@@ -33,7 +33,8 @@ exits 0 'doctor --color always' "$weft" doctor --store "$store" --color always
 has "$out" $'^\033\[32mok' 'ok is green'
 exits 0 'doctor --json' "$weft" doctor --store "$store" --json
 json "$out" 'v["ok"] is True and len(v["items"]) > 3' 'there is a list of findings'
-json "$out" 'all(i["level"] in ("ok", "warn", "bad") for i in v["items"])' 'each finding has a level'
+json "$out" 'all(i["level"] in ("ok", "warn", "bad") for i in v["items"])' \
+    'each finding has a level'
 
 echo 'this is no database, but long enough to be taken for one' >"$scratch/weft.db"
 rm -f "$scratch"/weft.db-*
@@ -46,7 +47,8 @@ print(s.getsockname()[1])')
 exits 1 'doctor of a server that does not run' "$weft" doctor --server "http://127.0.0.1:$port"
 has "$out" '^bad +server ' 'the server is bad'
 has "$out" 'weft serve' 'it says how to start one'
-exits 1 'doctor --json of a server that does not run' "$weft" doctor --server "http://127.0.0.1:$port" --json
+exits 1 'doctor --json of a server that does not run' "$weft" doctor --server \
+    "http://127.0.0.1:$port" --json
 json "$out" 'v["ok"] is False and v["items"][0]["what"] == "server"' 'ok is false'
 
 plan

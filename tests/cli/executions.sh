@@ -29,8 +29,10 @@ json "$out" 'v["priority"] == 7 and v["tenant"] == "acme" and v["key"] == "img-1
     'priority, tenant and key are as submitted'
 json "$out" 'v["tags"] == {"size": "9", "a": "b=c"}' 'the tags are as submitted'
 json "$out" 'sorted(v["capabilities"]) == ["big", "gpu"]' 'the capabilities are as submitted'
-json "$out" 'v["deadline_at"] > v["run_at"] > v["created_at"]' 'deadline, run time and creation are in order'
-json "$out" '__import__("base64").b64decode(v["payload_base64"]) == b"some text"' 'the payload is in base64'
+json "$out" 'v["deadline_at"] > v["run_at"] > v["created_at"]' \
+    'deadline, run time and creation are in order'
+json "$out" '__import__("base64").b64decode(v["payload_base64"]) == b"some text"' \
+    'the payload is in base64'
 exits 0 'show of that execution' "$weft" show "$full"
 has "$out" '^payload +some text \(9 bytes, text/plain' 'a payload that is no JSON is text'
 has "$out" '^tag +a=b=c$' 'each tag has a line'
@@ -40,14 +42,18 @@ has "$out" '^retries +every 2 s$' 'the wait between retries'
 has "$out" '^no retry +bad_input$' 'the error classes that are final'
 exits 0 'show with the default policy' "$weft" show "$first"
 has "$out" '^attempt +1 of 25$' '25 attempts are allowed'
-has "$out" '^retries +exponential from 1 s, factor 2, at most 1 h, \+-20 %$' 'waits between retries grow'
+has "$out" '^retries +exponential from 1 s, factor 2, at most 1 h, \+-20 %$' \
+    'waits between retries grow'
 
 exits 0 'submit with a known key' "$weft" submit -k resize -l images --key img-1 'some text'
 is "$out" "$full" 'prints the id of the first execution'
 has "$err" 'the key is known' 'stderr says that the key is known'
-exits 0 'submit with a known key and --json' "$weft" submit -k resize -l images --key img-1 'some text' --json
-json "$out" 'v["duplicate"] is True and v["state"] == "delayed"' 'the answer is marked as a duplicate'
-exits 6 'submit with a known key and another payload' "$weft" submit -k resize -l images --key img-1 'other text'
+exits 0 'submit with a known key and --json' "$weft" submit -k resize -l images --key img-1 \
+    'some text' --json
+json "$out" 'v["duplicate"] is True and v["state"] == "delayed"' \
+    'the answer is marked as a duplicate'
+exits 6 'submit with a known key and another payload' "$weft" submit -k resize -l images --key \
+    img-1 'other text'
 has "$err" '^hint: ' 'the error has a hint'
 
 printf 'from a file\n\xff' >payload.bin
@@ -76,7 +82,8 @@ exits 0 'submit without a payload' "$weft" submit -k x
 exits 3 'show --payload of an execution without a payload' "$weft" show "$out" --payload
 exits 2 'submit of JSON with a syntax error' "$weft" submit -k x '{"a":}'
 has "$err" 'not valid JSON' 'the error says that it is not valid JSON'
-exits 0 'the same with --content-type text/plain' "$weft" submit -k x '{"a":}' --content-type text/plain
+exits 0 'the same with --content-type text/plain' "$weft" submit -k x '{"a":}' --content-type \
+    text/plain
 exits 0 'submit with --run-at' "$weft" submit -k x --run-at 2099-01-31T12:00:00Z
 head -c 1048577 /dev/zero >large.bin
 exits 2 'submit of a payload that is too large' "$weft" submit -k x @large.bin
@@ -98,17 +105,20 @@ for i in range(2345):
     print("{\"lane\":\"bulk\",\"kind\":\"b\",\"payload\":{\"n\":%d},\"key\":\"b-%d\"}" % (i, i))
 ' >bulk.jsonl
 exits 0 'submit --bulk of a file of specs' "$weft" submit --bulk bulk.jsonl
-is "$(sort -u <<<"$out" | wc -l)" 2345 'submit --bulk of a file of specs: prints an id for each line'
+is "$(sort -u <<<"$out" | wc -l)" 2345 \
+    'submit --bulk of a file of specs: prints an id for each line'
 is "$err" 'weft: accepted 2345, duplicates 0, refused 0' 'stderr has the summary'
 exits 0 'submit --bulk --json of the same file' "$weft" submit --bulk bulk.jsonl --json
-is "$(grep -c '"duplicate":true' <<<"$out")" 2345 'submit --bulk of known keys: every line is a duplicate'
+is "$(grep -c '"duplicate":true' <<<"$out")" 2345 \
+    'submit --bulk of known keys: every line is a duplicate'
 has "$out" '^\{"line":2345,.*"duplicate":true' 'each answer has the number of its line'
 is "$(tail -n 1 <<<"$out")" '{"accepted":0,"duplicates":2345,"refused":0}' \
     'submit --bulk --json of the same file: the last line is the summary'
 printf '%s\n' '{"kind":"good"}' '{"kind":' '' '{"kind":"x","colour":1}' '{"kind":"bad name"}' \
     '{"payload":1}' >mixed.jsonl
 exits 1 'submit --bulk of a file with invalid lines' "$weft" submit --bulk mixed.jsonl
-is "$(wc -l <<<"$out")" 1 'submit --bulk of a file with invalid lines: the valid lines are submitted'
+is "$(wc -l <<<"$out")" 1 \
+    'submit --bulk of a file with invalid lines: the valid lines are submitted'
 has "$err" '^weft: mixed.jsonl:2: ' 'invalid JSON is reported with its line'
 has "$err" '^weft: mixed.jsonl:4: .*colour' 'an unknown field is reported with its line'
 has "$err" '^weft: mixed.jsonl:5: ' 'a value that the engine refuses is reported with its line'
@@ -120,7 +130,8 @@ exits 2 'submit --bulk with another option' "$weft" submit --bulk mixed.jsonl --
 exits 1 'submit --bulk --json of a file with invalid lines' "$weft" submit --bulk mixed.jsonl --json
 is "$(grep -c '"error"' <<<"$out")" 4 'submit --bulk --json: each invalid line has an error'
 has "$out" '^\{"line":4,"error":.*colour' 'an error has the number of its line'
-is "$(echo '{"kind":"z"}' | "$weft" submit --bulk - | wc -l)" 1 'submit --bulk - reads standard input'
+is "$(echo '{"kind":"z"}' | "$weft" submit --bulk - | wc -l)" 1 \
+    'submit --bulk - reads standard input'
 
 # ---- ls ----
 
@@ -162,8 +173,10 @@ boom=$(cat boom.txt)
 "$weft" work --lane boom --name w-boom --drain -- \
     sh -c 'printf "first\n  second\nthe last line\n\n" >&2; exit 3' >work.log 2>&1 </dev/null ||
     true
-exits 0 'ls of executions that failed within the hour' "$weft" ls --state failed --since 1h --lane boom
-has "$out" "^$boom +boom +boom +failed .* exit_3: the last line$" 'DETAIL has the last line of the error'
+exits 0 'ls of executions that failed within the hour' "$weft" ls --state failed --since 1h --lane \
+    boom
+has "$out" "^$boom +boom +boom +failed .* exit_3: the last line$" \
+    'DETAIL has the last line of the error'
 exits 0 'show of a failed execution' "$weft" show "$boom"
 has "$out" '^error +exit_3: first$' 'shows the first line of the error'
 has "$out" '^ {14}  second$' 'shows each further line of the error'
@@ -183,7 +196,8 @@ done
 exits 2 'ls with an invalid --since' "$weft" ls --since yesterday
 has "$err" 'how long ago, like 1h' 'the error says how it is written'
 exits 2 'ls with --since after --until' "$weft" ls --since 1h --until 2h
-exits 0 'replay of executions that failed long ago' "$weft" replay --state failed --lane boom --until 1h --yes
+exits 0 'replay of executions that failed long ago' "$weft" replay --state failed --lane boom \
+    --until 1h --yes
 is "$out" 'replayed 0 executions' 'replays none'
 exits 0 'replay of executions that failed within the hour' \
     "$weft" replay --state failed --lane boom --since 1h --yes
@@ -257,7 +271,8 @@ exits 3 'cancel of one execution that exists and one that does not' "$weft" canc
 has "$out" "^$full cancelled" 'the one that exists is cancelled'
 has "$err" "^weft: $nobody: " 'the other one is reported'
 exits 0 'replay of a cancelled execution' "$weft" replay "$first" --json
-json "$out" 'v["items"][0]["state"] == "ready" and v["items"][0]["changed"]' 'says that it is replayed'
+json "$out" 'v["items"][0]["state"] == "ready" and v["items"][0]["changed"]' \
+    'says that it is replayed'
 exits 6 'replay of a living execution' "$weft" replay "$first"
 exits 6 'replay of a living execution with --json' "$weft" replay "$first" --json
 json "$out" 'v["items"][0]["error"]["code"] == "not_live"' 'the item has the error'
@@ -314,6 +329,7 @@ if script -qec true /dev/null >/dev/null 2>&1 </dev/null; then
 fi
 exits 0 'show --wait of a succeeded execution' "$weft" show "$id" --wait
 has "$out" '^result +Hello, .*bytes' 'shows its result'
-exits 0 'submit --wait with the key of a succeeded execution' "$weft" submit -k greet --key hello-1 --wait Ada
+exits 0 'submit --wait with the key of a succeeded execution' "$weft" submit -k greet --key \
+    hello-1 --wait Ada
 is "$out" 'Hello, Ada!' 'prints its result'
 plan

@@ -87,7 +87,8 @@ exits 2 'flow ls with an unknown state' "$weft" flow ls --state ready
 exits 2 'flow cancel with an unknown policy' "$weft" flow cancel "$good" --policy some
 exits 2 'flow ls with an option of another verb' "$weft" flow ls --watch
 has "$err" 'flow ls. has no --watch' 'the error names the option'
-exits 3 'flow show of a flow that does not exist' "$weft" flow show 00000000-0000-7000-8000-000000000000
+exits 3 'flow show of a flow that does not exist' "$weft" flow show \
+    00000000-0000-7000-8000-000000000000
 
 # ---- looking and steering ----
 

@@ -75,7 +75,8 @@ is "$(complete_words weft su)" submit 'completion of a command'
 is "$(complete_words weft '' | tr ' ' '\n' | sort)" "$(sort <<<"$commands")" \
     'completion of nothing offers all commands'
 is "$(complete_words weft ls --st)" '--state --store' 'completion of options'
-is "$(complete_words weft ls --state su)" 'suspended succeeded' 'completion of the words of an option'
+is "$(complete_words weft ls --state su)" 'suspended succeeded' \
+    'completion of the words of an option'
 is "$(complete_words weft ls -s fai)" failed 'completion of the words after the letter of an option'
 is "$(complete_words weft ls --state = fai)" failed 'completion of the words after ='
 is "$(complete_words weft --json ls --color a)" 'auto always' \
@@ -85,7 +86,8 @@ is "$(complete_words weft help su)" submit 'completion of commands for help'
 touch jobs.jsonl
 is "$(complete_words weft submit --bulk jo)" jobs.jsonl 'completion of files'
 is "$(complete_words weft flow r)" 'run rm' 'completion of the verbs of flow'
-is "$(complete_words weft flow --json s)" show 'completion of the verbs of flow with an option before them'
+is "$(complete_words weft flow --json s)" show \
+    'completion of the verbs of flow with an option before them'
 is "$(complete_words weft flow run jo)" jobs.jsonl 'completion of the file of a verb'
 is "$(complete_words weft submit --kind jo)" '' 'completion of an unknown value offers nothing'
 exits 2 'completion of another shell' "$weft" completion fish
@@ -126,7 +128,8 @@ exits 2 '--server that is no URL' "$weft" ls --server 127.0.0.1:1
 exits 0 'weft version' "$weft" version
 has "$out" '^weft [0-9]+\.[0-9]+\.[0-9]+$' 'prints the version'
 is "$("$weft" --version)" "$out" 'weft --version prints the same'
-json "$("$weft" version --json)" '"version" in v and v["schema"] >= 1' 'version --json has version and schema'
+json "$("$weft" version --json)" '"version" in v and v["schema"] >= 1' \
+    'version --json has version and schema'
 status=0
 "$weft" version >/dev/full 2>"$scratch/full" || status=$?
 is "$status" 1 'writing to a full disk is a failure'

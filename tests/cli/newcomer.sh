@@ -16,10 +16,12 @@ exits 0 'the first command of serve --hello' bash -c "$line"
 one=$out
 exits 0 'the second command of serve --hello' bash -c "$(grep ' ls ' hello.txt)"
 has "$out" "^$one +default +greet +ready" 'lists the execution'
-exits 0 'the third command of serve --hello, with --drain' bash -c "$(grep ' work ' hello.txt | sed 's/ work / work --drain /')"
+exits 0 'the third command of serve --hello, with --drain' bash -c \
+    "$(grep ' work ' hello.txt | sed 's/ work / work --drain /')"
 
 export WEFT_SERVER=$url
-is "$("$weft" show "$one" --result)" '{"name":"Ada"}' 'the third command of serve --hello ran the execution'
+is "$("$weft" show "$one" --result)" '{"name":"Ada"}' \
+    'the third command of serve --hello ran the execution'
 
 for name in Ada Grace Edsger; do
     "$weft" submit --kind greet --tag name=$name "$name" >>ids

@@ -26,5 +26,6 @@ has "$out" '^attempt +3 of 25 used$' 'the history shows that it was tried again'
 has "$out" ' words: open ' 'a flow is drawn'
 has "$out" '^3 nodes: 3 succeeded' 'the flow is carried out'
 has "$out" '^`- sum +succeeded .* all of one, two' 'the last node of the flow succeeded'
-has "$out" '"lane":"images","kind":"resize","payload":\{"width":80\}' 'a claim over HTTP is answered'
+has "$out" '"lane":"images","kind":"resize","payload":\{"width":80\}' \
+    'a claim over HTTP is answered'
 plan

@@ -44,7 +44,8 @@ exits 0 'replicas of a new store' "$weft" replicas --store "$store" --json
 is "$out" '{"items":[]}' 'there are none'
 exits 0 'scanners of a new store' "$weft" scanners --store "$store" --json
 is "$out" '{"items":[]}' 'there are none'
-exits 0 'scanners run on a store without a server' "$weft" scanners run delayed_promoter --store "$store" --json
+exits 0 'scanners run on a store without a server' "$weft" scanners run delayed_promoter --store \
+    "$store" --json
 json "$out" 'v["name"] == "delayed_promoter" and v["more"] is False' 'prints a report'
 exits 2 'scanners run without a name' "$weft" scanners run --store "$store"
 exits 2 'scanners with an unknown verb' "$weft" scanners walk --store "$store"
@@ -67,7 +68,8 @@ until_has 'alive' 'its row is there' "$weft" replicas --store "$store"
 export WEFT_SERVER=$url
 exits 0 'replicas of a server' "$weft" replicas
 has "$out" '^REPLICA +HOST +PID +VERSION +STATE +UP +SEEN +URL +SCANNERS$' 'the table has titles'
-has "$out" "^[0-9a-f]{8} +[^ ]+ +$server_pid +[0-9.]+ +alive .* $url +all\$" 'lists the server itself'
+has "$out" "^[0-9a-f]{8} +[^ ]+ +$server_pid +[0-9.]+ +alive .* $url +all\$" \
+    'lists the server itself'
 exits 0 'replicas --color always' "$weft" replicas --color always
 has "$out" $'\033\[32malive' 'alive is green'
 exits 0 'replicas --json' "$weft" replicas --json
@@ -75,10 +77,12 @@ json "$out" '[i["state"] for i in v["items"]] == ["alive"] and "settings" in v["
     'has one replica that is alive'
 
 exits 0 'scanners of a server' "$weft" scanners
-has "$out" '^SCANNER +HOST +REPLICA +EVERY +LAST +TOOK +LAG +ONLY +COUNTED +ERROR$' 'the table has titles'
+has "$out" '^SCANNER +HOST +REPLICA +EVERY +LAST +TOOK +LAG +ONLY +COUNTED +ERROR$' \
+    'the table has titles'
 until_has '^intake .* 1 s +(now|[0-9]+ s ago) +[0-9]+ ms' 'and run' "$weft" scanners
 exits 0 'scanners --json of a server' "$weft" scanners --json
-json "$out" 'v["items"][0]["name"] == "intake" and v["items"][0]["enabled"] is True' 'the first scanner is intake, and it is enabled'
+json "$out" 'v["items"][0]["name"] == "intake" and v["items"][0]["enabled"] is True' \
+    'the first scanner is intake, and it is enabled'
 names=$(python3 -c 'import json, sys
 print(*(i["name"] for i in json.loads(sys.argv[1])["items"]))' "$out")
 exits 0 'scanners of the store' "$weft" scanners --store "$store" --json
@@ -90,7 +94,8 @@ for name in $names; do
     has "$out" "^$name: .* \([0-9.]+ m?s\)" 'prints a report'
 done
 exits 0 'scanners run --json' "$weft" scanners run intake --json
-json "$out" 'v["name"] == "intake" and v["duration_ms"] >= 0 and "counters" in v' 'the report is an object'
+json "$out" 'v["name"] == "intake" and v["duration_ms"] >= 0 and "counters" in v' \
+    'the report is an object'
 
 lists() {
     grep -c '^{"items":' watch.txt || true
@@ -149,7 +154,8 @@ has "$out" "^warn +replicas .* pid $dead is dead" 'doctor names the dead server'
 
 kill "$server_pid"
 wait "$server_pid" || true
-lacks "$("$weft" replicas --store "$store")" " $server_pid " 'a server that stops in order leaves the list'
+lacks "$("$weft" replicas --store "$store")" " $server_pid " \
+    'a server that stops in order leaves the list'
 server_pid=
 
 # ---- a server without scanners, alone ----

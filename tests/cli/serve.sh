@@ -41,7 +41,8 @@ fi
 ok 'serve starts in an empty folder'
 has "$(cat hello.txt)" 'its store is sqlite:weft.db' 'serve --hello names the store'
 is "$(grep -c "^  .*weft'\? [a-z]" hello.txt)" 3 'serve --hello names three commands'
-if [[ -s weft.db ]]; then ok 'the file of the store exists'; else bad 'the file of the store exists'; fi
+if [[ -s weft.db ]]; then ok 'the file of the store exists'; else bad \
+    'the file of the store exists'; fi
 
 export WEFT_SERVER=$url
 exits 0 'submit to a server' "$weft" submit --kind greet --key k1 '{"name":"Ada"}'
@@ -52,7 +53,8 @@ exits 0 'show of a server' "$weft" show "$id"
 has "$out" '^payload +\{"name":"Ada"\}' 'has the payload'
 exits 0 'submit with a known key to a server' "$weft" submit --kind greet --key k1 '{"name":"Ada"}'
 is "$out" "$id" 'prints the same id'
-exits 6 'submit with a known key and another payload to a server' "$weft" submit --kind greet --key k1 '{"name":"Bob"}'
+exits 6 'submit with a known key and another payload to a server' "$weft" submit --kind greet \
+    --key k1 '{"name":"Bob"}'
 for _ in 1 2 3; do
     "$weft" cancel "$id" >/dev/null
     "$weft" replay "$id" >/dev/null
@@ -121,8 +123,10 @@ has "$out" 'running' 'the stop of one process leaves the leases of the other'
 exits 4 'show --wait that times out at a server' "$weft" show "$id" --wait=200ms
 exits 0 'cancel at a server' "$weft" cancel "$id"
 exits 1 'show --wait of a cancelled execution at a server' "$weft" show "$id" --wait
-exits 3 'show of an execution that does not exist at a server' "$weft" show 01932c07-5f3e-7a10-8c51-0123456789ab
-exits 0 'ls through the store of the server' env -u WEFT_SERVER "$weft" ls --store sqlite:weft.db --lane many
+exits 3 'show of an execution that does not exist at a server' "$weft" show \
+    01932c07-5f3e-7a10-8c51-0123456789ab
+exits 0 'ls through the store of the server' env -u WEFT_SERVER "$weft" ls --store sqlite:weft.db \
+    --lane many
 
 kill -HUP "$server_pid"
 exits 0 'ls after SIGHUP' "$weft" ls
@@ -144,7 +148,8 @@ exits 5 'token create without a token' "$weft" token create --name test --scopes
 has "$err" 'weft token create --store URL' 'the hint says how the first token is made'
 # The first admin token comes from the store, all others from the server that WEFT_SERVER names.
 db=$scratch/weft.db
-exits 0 'token create on the store' env -u WEFT_SERVER "$weft" token create --store "sqlite:$db" --name me \
+exits 0 'token create on the store' env -u WEFT_SERVER "$weft" token create --store "sqlite:$db" \
+    --name me \
     --scopes admin --expires 90d
 admin=$out
 # A server hears of a new token within a second, and of a revoked one.
@@ -181,7 +186,8 @@ has "$err" 'the token was rotated' 'the error says why'
 exits 5 'ls with the token before the last rotation' "$weft" ls --token "$token"
 run "$weft" token rotate "$id" --json
 token=$(python3 -c 'import json,sys; print(json.loads(sys.argv[1])["token"])' "$out")
-exits 5 'token create with a token for reading' "$weft" token create --name x --scopes read --token "$token"
+exits 5 'token create with a token for reading' "$weft" token create --name x --scopes read \
+    --token "$token"
 exits 3 'token rotate of a token that does not exist' "$weft" token rotate 4711
 exits 2 'token rotate without an id' "$weft" token rotate
 exits 0 'ls with the last token' "$weft" ls --token "$token"
@@ -218,7 +224,11 @@ has "$(cat serve.log)" '"msg":"a token was revoked","token":2,"name":"test","by_
 if python3 -c '
 import json, sys
 for line in open("serve.log"):
-    json.loads(line)'; then ok 'every line of the log is JSON'; else bad 'every line of the log is JSON' "$(cat serve.log)"; fi
+    json.loads(line)'; then
+    ok 'every line of the log is JSON'
+else
+    bad 'every line of the log is JSON' "$(cat serve.log)"
+fi
 stop INT
 is "$status" 0 'serve ends with exit code 0 after SIGINT'
 
@@ -255,7 +265,8 @@ is "$(gauge interval_seconds)" 3 'SIGHUP with an invalid file changes no limit'
 stop TERM
 is "$status" 0 'serve without scanners ends with exit code 0'
 
-exits 3 'serve with a store that cannot be opened' "$weft" serve --store sqlite:/nowhere/x.db --listen 127.0.0.1:0
+exits 3 'serve with a store that cannot be opened' "$weft" serve --store sqlite:/nowhere/x.db \
+    --listen 127.0.0.1:0
 has "$err" '^weft: ' 'the error says why'
 exits 2 'serve with an invalid address' "$weft" serve --listen nonsense
 plan

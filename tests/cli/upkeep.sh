@@ -14,7 +14,8 @@ exits 0 'migrate' "$weft" migrate --store "$store"
 has "$out" '^applied 1 ' 'names the migrations it applied'
 exits 0 'migrate of a store that is up to date' "$weft" migrate --store "$store"
 has "$out" 'up to date' 'says that it is up to date'
-exits 0 'migrate --check of a store that is up to date' "$weft" migrate --store "$store" --check --json
+exits 0 'migrate --check of a store that is up to date' "$weft" migrate --store "$store" --check \
+    --json
 json "$out" 'v["before"] == v["after"] == v["known"]' 'says that it is up to date'
 exits 2 'migrate with an unknown scheme' "$weft" migrate --store nonsense:
 has "$err" '^hint: ' 'the error has a hint'
@@ -69,7 +70,8 @@ exits 2 'ls with a store as WEFT_SERVER' env WEFT_SERVER=sqlite:wrong.db "$weft"
 has "$err" 'use WEFT_STORE$' 'the error names WEFT_STORE'
 exits 2 'ls with a server without a scheme' "$weft" counts --server 127.0.0.1:1
 has "$err" 'must begin with http:// or https://' 'the error says how a server is written'
-if [[ -e wrong.db ]]; then bad 'invalid URLs create no file'; else ok 'invalid URLs create no file'; fi
+if [[ -e wrong.db ]]; then bad 'invalid URLs create no file'; else ok \
+    'invalid URLs create no file'; fi
 exits 1 'ls of a file that is no database' "$weft" counts --store sqlite:text.db
 has "$err" 'text.db: file is not a database' 'the error says so'
 has "$err" '^hint: name another file' 'the hint says what to do'
@@ -87,7 +89,8 @@ has "$out" '^mail +open +- +- +3 +0' 'each lane has its counts'
 exits 3 'lanes with a lane that does not exist' "$weft" lanes nowhere
 exits 0 'lanes --pause' "$weft" lanes mail --pause
 has "$out" '^mail +paused' 'the lane is shown as paused'
-exits 0 'lanes with a limit and weights' "$weft" lanes mail --max-running 4 --weight acme=3 --weight b=2 --json
+exits 0 'lanes with a limit and weights' "$weft" lanes mail --max-running 4 --weight acme=3 \
+    --weight b=2 --json
 json "$out" 'v["paused"] and v["max_running"] == 4 and v["weights"] == {"acme": 3, "b": 2}' \
     'settings that are not named stay as they were'
 exits 0 'lanes --resume' "$weft" lanes mail --resume --weight acme=0 --json
@@ -120,7 +123,8 @@ json "$out" 'v["max_running"] == 1' 'the lane is created'
 exits 0 'lanes --resume of that lane' "$weft" lanes fresh --pause --json
 json "$out" 'v["paused"] and v["max_running"] == 1' '--create is not needed any more'
 exits 0 'lanes --json' "$weft" lanes --json
-json "$out" '[i["lane"] for i in v["items"]] == ["fresh", "images", "mail"]' 'all lanes are there, by name'
+json "$out" '[i["lane"] for i in v["items"]] == ["fresh", "images", "mail"]' \
+    'all lanes are there, by name'
 exits 2 'lanes --remove with another change' "$weft" lanes fresh --remove --pause
 exits 2 'lanes --remove without a name' "$weft" lanes --remove
 exits 0 'remove' "$weft" lanes fresh --remove
@@ -182,7 +186,8 @@ exits 0 'token ls' "$weft" token ls
 has "$out" 'billing +\(any\) +read,submit +.*in 89 d' 'shows name and scopes'
 lacks "$out" "${secret:0:20}" 'does not show the secret'
 exits 0 'token ls --json' "$weft" token ls --json
-json "$out" '[i["name"] for i in v["items"]] == ["billing", "ops"]' 'the tokens are in the order of their ids'
+json "$out" '[i["name"] for i in v["items"]] == ["billing", "ops"]' \
+    'the tokens are in the order of their ids'
 if [[ -e weft.db ]]; then
     lacks "$(cat weft.db* | tr -d '\0')" "$secret" 'the store does not hold the secret'
 fi
@@ -200,10 +205,12 @@ exits 2 'token create without --scopes' "$weft" token create --name a
 exits 2 'token create with an unknown scope' "$weft" token create --name a --scopes root
 exits 2 'token create with a moment in the past' "$weft" token create --name a --scopes read \
     --expires 2001-01-01T00:00:00Z
-exits 2 'token create with an invalid --expires' "$weft" token create --name a --scopes read --expires soon
+exits 2 'token create with an invalid --expires' "$weft" token create --name a --scopes read \
+    --expires soon
 has "$err" "it must be like 90d or" 'the error says how it is typed'
 exits 2 'token create with --expires 0' "$weft" token create --name a --scopes read --expires 0d
-exits 0 'token create with a moment' "$weft" token create --name moment --scopes read --expires 2999-01-31T12:00:00Z
+exits 0 'token create with a moment' "$weft" token create --name moment --scopes read --expires \
+    2999-01-31T12:00:00Z
 exits 2 'token revoke with an invalid id' "$weft" token revoke x
 exits 2 'token with an unknown verb' "$weft" token make
 
@@ -228,7 +235,8 @@ has "$(COLUMNS=80 "$weft" ls)" '…' 'what is cut ends with an ellipsis'
 lacks "$("$weft" ls)" '…' 'a table in a pipe is not cut'
 escape=$'\033'
 lacks "$("$weft" ls)" "$escape" 'a table in a pipe has no colours'
-has "$("$weft" ls --color always)" "$escape\[36mready$escape\[0m" '--color always gives colours in a pipe'
+has "$("$weft" ls --color always)" "$escape\[36mready$escape\[0m" \
+    '--color always gives colours in a pipe'
 has "$(NO_COLOR=1 "$weft" ls --color always)" "$escape" '--color always beats NO_COLOR'
 lacks "$("$weft" ls)" ' $' 'no line ends with a space'
 "$weft" submit -k x -l wide --key wide --deadline +1d '{}' >/dev/null
@@ -244,12 +252,15 @@ if script -qec true /dev/null >/dev/null 2>&1 </dev/null; then
     on_a_terminal() { script -qec "${*@Q}" /dev/null </dev/null; }
     has "$(on_a_terminal "$weft" ls)" "$escape" 'a table on a terminal has colours'
     lacks "$(NO_COLOR=1 on_a_terminal "$weft" ls)" "$escape\[3" 'NO_COLOR takes the colours away'
-    lacks "$(on_a_terminal "$weft" ls --color never)" "$escape\[3" '--color never takes the colours away'
+    lacks "$(on_a_terminal "$weft" ls --color never)" "$escape\[3" \
+        '--color never takes the colours away'
     lacks "$(TERM=dumb on_a_terminal "$weft" ls)" "$escape\[3" 'a dumb terminal gets no colours'
     has "$(on_a_terminal "$weft" submit -k x -l bar --count 3000 1)" \
         'submit \[#+\.*\] [0-9]+/3000' 'a terminal gets a progress bar'
 fi
 id=$("$weft" submit -k x "red$escape[31m and"$'\n''two lines')
-lacks "$("$weft" show "$id")" "$escape" 'control characters of foreign text do not reach the terminal'
-has "$("$weft" show "$id")" '^payload .* and two lines ' 'newlines of foreign text do not begin a line'
+lacks "$("$weft" show "$id")" "$escape" \
+    'control characters of foreign text do not reach the terminal'
+has "$("$weft" show "$id")" '^payload .* and two lines ' \
+    'newlines of foreign text do not begin a line'
 plan

@@ -78,7 +78,8 @@ is "$("$weft" show "$first" --result)" 1 'the command gets the payload on standa
 # ---- Failures ----
 
 id=$(submit -k bad --max-attempts 2 --retry-delay 10ms 1)
-exits 0 'work with a command that fails' "$weft" work --kind bad --drain -- sh -c 'echo "it broke" >&2; exit 3'
+exits 0 'work with a command that fails' "$weft" work --kind bad --drain -- sh -c \
+    'echo "it broke" >&2; exit 3'
 is "$(grep -c "^fail  $id bad [0-9.]* s exit_3: it broke$" <<<"$out")" 2 \
     'work with a command that fails: every attempt has a status line'
 has "$err" "^${id: -8}: it broke$" 'stderr of the command is passed on with the end of the id'
@@ -93,13 +94,16 @@ has "$("$weft" show "$id")" '^attempt +1 of 25 used, not retried: its worker sai
     'show says why it is not retried'
 
 id=$(submit -k later --max-attempts 1 1)
-exits 0 'work with a command that exits with 75 twice' "$weft" work --kind later --drain --retry-later-after 10ms -- \
+exits 0 'work with a command that exits with 75 twice' "$weft" work --kind later --drain \
+    --retry-later-after 10ms -- \
     sh -c '[ "$WEFT_EPOCH" -eq 3 ] && echo "$WEFT_ATTEMPT" || exit 75'
-is "$(grep -c "^later $id" <<<"$out")" 2 'work with a command that exits with 75: the execution comes back'
+is "$(grep -c "^later $id" <<<"$out")" 2 \
+    'work with a command that exits with 75: the execution comes back'
 is "$("$weft" show "$id" --result)" 1 'exit code 75 uses up no attempt'
 
 id=$(submit -k large --max-attempts 2 1)
-exits 0 'work with a command that prints more than 1 MiB' "$weft" work --kind large --drain -- head -c 2000000 /dev/zero
+exits 0 'work with a command that prints more than 1 MiB' "$weft" work --kind large --drain -- \
+    head -c 2000000 /dev/zero
 has "$out" "^quit  $id .*output_too_large: the command wrote more than 1048576 bytes" \
     'the status line has the class output_too_large'
 is "$(state "$id")" failed 'too much output fails the execution for good'
@@ -111,7 +115,8 @@ has "$("$weft" show "$id")" '^attempt +2 of 25, next try in [4-9][0-9] m \(at 20
 
 for i in 1 2 3; do submit -k some "$i" >/dev/null; done
 exits 0 'work --max 2 with three executions' "$weft" work --kind some --max 2 -- cat
-is "$(grep -c '^done' <<<"$out")" 2 'work --max 2 with three executions: work --max 2: two executions are run'
+is "$(grep -c '^done' <<<"$out")" 2 \
+    'work --max 2 with three executions: work --max 2: two executions are run'
 exits 0 'work --drain after work --max' "$weft" work --kind some --drain -- cat
 is "$(grep -c '^done' <<<"$out")" 1 'work --drain after work --max: the third execution is run'
 
@@ -128,7 +133,8 @@ fi
 is "$(state "$id")" running 'the lease of a long command is renewed'
 "$weft" cancel "$id" >/dev/null
 ends 0 'the cancel of an execution ends its command'
-has "$(cat work.out)" "^lost  $id long [0-9.]+ s cancelled$" 'the status line says that it was cancelled'
+has "$(cat work.out)" "^lost  $id long [0-9.]+ s cancelled$" \
+    'the status line says that it was cancelled'
 is "$(state "$id")" cancelled 'the execution stays cancelled'
 
 id=$(submit -k long 1)
@@ -166,11 +172,13 @@ is "$err" 'weft: 1 execution is left that this worker cannot serve: 1 needs the 
 submit -k draw --capability gpu --capability arm 1 >/dev/null
 submit -k draw --capability gpu --delay 1h 1 >/dev/null
 plain=$(submit -k draw 1)
-exits 7 'work --drain with some executions that it can serve' "$weft" work --kind draw --drain -- cat
+exits 7 'work --drain with some executions that it can serve' "$weft" work --kind draw --drain -- \
+    cat
 has "$err" ' serve: 2 need the capability gpu, 1 needs the capabilities arm, gpu$' \
     'executions that need a capability are left, also delayed ones'
 is "$(state "$plain")" succeeded 'executions that it can serve are done'
-exits 0 'work --drain with one of two capabilities' "$weft" work --kind draw --max 1 --capability gpu -- cat
+exits 0 'work --drain with one of two capabilities' "$weft" work --kind draw --max 1 --capability \
+    gpu -- cat
 is "$(state "$gpu")" succeeded 'an execution that needs only that one is done'
 
 submit -k post -l mail --count 2 1 >/dev/null
@@ -178,8 +186,10 @@ submit -k post -l mail --delay 1h 1 >/dev/null
 submit -k post -l open 1 >/dev/null
 "$weft" lanes mail --pause >/dev/null
 exits 7 'work --drain with a paused lane' "$weft" work -l mail -l open --drain -- cat
-has "$err" 'serve: 3 in the paused lane mail \(weft lanes mail --resume\)$' 'stderr says what is left'
-is "$(grep -c '^done' <<<"$out")" 1 'work --drain with a paused lane: executions of the other lane are done'
+has "$err" 'serve: 3 in the paused lane mail \(weft lanes mail --resume\)$' \
+    'stderr says what is left'
+is "$(grep -c '^done' <<<"$out")" 1 \
+    'work --drain with a paused lane: executions of the other lane are done'
 
 cat >apart.json <<'END'
 {"nodes": [{"name": "first", "kind": "here", "lane": "apart"},
@@ -187,7 +197,8 @@ cat >apart.json <<'END'
            {"name": "middle", "kind": "there", "lane": "apart", "after": ["first"]}]}
 END
 "$weft" flow run apart.json >/dev/null
-exits 7 'work --drain with a flow that goes on in another lane' "$weft" work -l apart --kind here --drain -- cat
+exits 7 'work --drain with a flow that goes on in another lane' "$weft" work -l apart --kind here \
+    --drain -- cat
 has "$err" 'serve: 1 waits for nodes of flows that it does not run$' 'stderr says what is left'
 exits 0 'work --drain with all lanes of the flow' "$weft" work -l apart --drain -- cat
 is "$(grep -c '^done' <<<"$out")" 2 'work --drain with all lanes of the flow: the flow ends'
@@ -204,7 +215,8 @@ fi
 "$weft" work --kind shared --drain -- cat >drain.out 2>drain.err &
 drainer=$!
 until_true grep -q 'waiting for .*, which worker .* runs' drain.err || true
-has "$(cat drain.err)" "^weft: waiting for $id, which worker .* runs$" 'work --drain says what it waits for'
+has "$(cat drain.err)" "^weft: waiting for $id, which worker .* runs$" \
+    'work --drain says what it waits for'
 kill -TERM "$worker"
 ends 0 'the other worker is stopped'
 status=0
@@ -223,7 +235,8 @@ if until_true half_way; then
 else
     bad 'show has the progress of the command' "$("$weft" show "$id")"
 fi
-is "$(grep -c 'a line of progress was ignored' work.err)" 1 'an invalid line of progress is warned of'
+is "$(grep -c 'a line of progress was ignored' work.err)" 1 \
+    'an invalid line of progress is warned of'
 kill -TERM "$worker"
 ends 0 'a worker with a command that reports progress stops'
 
@@ -274,10 +287,12 @@ submit -k draw -l shut --capability gpu 1 >/dev/null
 exits 7 'work --drain through a server with a paused lane' "$weft" work -l shut --drain -- cat
 has "$err" '2 executions .* serve: 2 in the paused lane shut ' 'stderr says what is left'
 "$weft" lanes shut --resume >/dev/null
-exits 7 'work --drain through a server without a capability that is needed' "$weft" work -l shut --drain -- cat
+exits 7 'work --drain through a server without a capability that is needed' "$weft" work -l shut \
+    --drain -- cat
 has "$err" '1 execution is left .* serve: 1 needs the capability gpu$' 'stderr says what is left'
 is "$(grep -c '^done' <<<"$out")" 1 \
-    'work --drain through a server without a capability that is needed: executions that it can serve are done'
-exits 0 'work --drain through a server with all capabilities' "$weft" work -l shut --capability gpu --drain -- cat
+    'work --drain through a server: executions that it can serve are done'
+exits 0 'work --drain through a server with all capabilities' "$weft" work -l shut --capability \
+    gpu --drain -- cat
 
 plan

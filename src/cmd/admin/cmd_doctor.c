@@ -48,7 +48,7 @@ static void add_failure(struct checklist *list, const char *what, const struct w
 
 static void examine_store(struct checklist *list, const char *url)
 {
-    /* It neither creates a store nor migrates one. */
+    /* The doctor neither creates a store nor migrates one. */
     const struct weft_engine_config config = {
         .url = url, .connections = 2, .no_migrate = true, .must_exist = true};
     struct weft_engine *engine = NULL;
@@ -73,7 +73,7 @@ static void examine_store(struct checklist *list, const char *url)
 
 /* ---- A server -------------------------------------------------------------------------------- */
 
-/* The text of a member, or of a member of that; NULL: there is none. */
+/* The text of the member `name`, or of its member `inner`; NULL: the body has none. */
 static const char *text_in(const struct weft_buf *body, const char *name, const char *inner,
                            struct weft_arena *arena)
 {

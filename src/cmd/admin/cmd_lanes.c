@@ -67,7 +67,7 @@ static struct rows join(const struct weft_lanes *lanes, const struct weft_counts
     return rows;
 }
 
-/* What is set, and what is in the lane. */
+/* The settings of a lane and the number of its executions. */
 static void put_settings(struct weft_table *table, const void *item)
 {
     static const struct {
@@ -109,7 +109,7 @@ static const struct weft_column columns[] = {
     {"WEIGHTS", WEFT_LEFT, 1, NULL, 0},
 };
 
-/* Says that there is no such lane, and which there are. */
+/* The error for an unknown lane; its hint lists the lanes in use. */
 static enum weft_exit no_such_lane(const struct weft_cli *cli, const char *name, const char *advice,
                                    const struct weft_lanes *lanes)
 {
@@ -168,7 +168,7 @@ static enum weft_exit show(const struct weft_cli *cli, struct weft *weft, const 
 
 /* ---- Setting --------------------------------------------------------------------------------- */
 
-/* The first option that sets something, NULL: there is none. */
+/* The first option that changes the lane; NULL: none was given. */
 static const char *first_change(const struct weft_cli *cli)
 {
     static const char *const changes[] = {"pause",     "resume", "max-running",
@@ -179,7 +179,7 @@ static const char *first_change(const struct weft_cli *cli)
     return NULL;
 }
 
-/* tenant=N into the list; 0 takes the tenant off it. */
+/* Puts TENANT=N into the list; with N = 0 the tenant is removed from it. */
 static void put_weight(const struct weft_cli *cli, const char *text, struct weft_weight *weight,
                        size_t *count)
 {
@@ -200,7 +200,7 @@ static void put_weight(const struct weft_cli *cli, const char *text, struct weft
     }
 }
 
-/* What is asked for, over what there is. */
+/* Replaces the settings that the command line names; the others stay as they are. */
 static void amend(const struct weft_cli *cli, struct weft_lane *lane)
 {
     const char *const *text;
@@ -241,7 +241,8 @@ static enum weft_exit set(const struct weft_cli *cli, struct weft *weft, const c
     return code == WEFT_EXIT_OK ? show(cli, weft, name) : code;
 }
 
-static enum weft_exit take_off(const struct weft_cli *cli, struct weft *weft, const char *name)
+static enum weft_exit remove_settings(const struct weft_cli *cli, struct weft *weft,
+                                      const char *name)
 {
     struct weft_err err = {0};
     if (weft_lane_remove(weft, name, &err))
@@ -269,7 +270,7 @@ static enum weft_exit run_lanes(struct weft_cli *cli)
     if (weft_cli_has(cli, "pause") && weft_cli_has(cli, "resume"))
         weft_cli_usage(cli, "--pause and --resume exclude each other");
     struct weft *weft = weft_cli_open(cli);
-    return removal  ? take_off(cli, weft, name)
+    return removal  ? remove_settings(cli, weft, name)
            : change ? set(cli, weft, name)
                     : show(cli, weft, name);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* weft scanners: their state on every replica, and one pass by hand. weft replicas: the servers. */
+/* weft scanners: scanners of every replica, and one pass by hand. weft replicas: the servers. */
 
 #include "base/clock.h"
 #include "base/id.h"
@@ -15,7 +15,7 @@
 
 /* ---- Looking --------------------------------------------------------------------------------- */
 
-/* "processed 12, ended 1": what is not zero, or all of it. */
+/* "processed 12, ended 1": the counters that are not zero, or all of them. */
 static const char *counted(const struct weft_counter *counter, size_t count, bool all,
                            struct weft_arena *arena)
 {

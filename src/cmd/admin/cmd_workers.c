@@ -28,7 +28,7 @@ static const struct weft_column columns[] = {
 
 /* ---- What one of them holds ------------------------------------------------------------------ */
 
-/* Executions that a worker holds: rows of the table, or without one JSON. */
+/* Writes the executions that a worker holds: as rows of the table; as JSON when it is NULL. */
 static enum weft_rc read_held(struct weft *weft, const char *name, struct weft_table *table,
                               struct weft_json_writer *json, struct weft_err *err)
 {

@@ -20,7 +20,7 @@ void weft_bench_claim_body(const struct weft_bench_plan *plan, uint32_t max, int
 struct weft_bench_items {
     size_t good, bad;
 };
-/* Counts the items of an answer, or the one thing it is about; errors of items are counted. */
+/* Counts the items of an answer, 1 for an answer without items; errors of items are counted. */
 WEFT_MUST_CHECK enum weft_rc weft_bench_read_items(const struct weft_bench_answer *answer,
                                                    struct weft_bench_errors *errors,
                                                    struct weft_bench_items *ret_items,
@@ -29,7 +29,7 @@ WEFT_MUST_CHECK enum weft_rc weft_bench_read_items(const struct weft_bench_answe
 WEFT_MUST_CHECK enum weft_rc weft_bench_read_claim(const struct weft_bench_answer *answer,
                                                    struct weft_buf *out, size_t *ret_claimed,
                                                    struct weft_err *err);
-/* Counts an answer that is an error as a whole, by its code. */
+/* Counts an answer that is an error, by its code. */
 void weft_bench_read_refusal(const struct weft_bench_answer *answer,
                              struct weft_bench_errors *errors);
 

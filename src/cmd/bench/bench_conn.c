@@ -46,7 +46,7 @@ static enum weft_bench_parsed bad(struct weft_err *err, const char *what)
     return WEFT_BENCH_BAD;
 }
 
-/* Digits and nothing else; -1 for what is none or too large. */
+/* A number of digits alone; -1 for other texts and for numbers above max. */
 static int64_t read_digits(const char *text, size_t size, int64_t max)
 {
     int64_t value = 0;

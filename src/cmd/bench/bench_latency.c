@@ -16,7 +16,7 @@
 enum {
     WAIT_MS = 20000,
     ANSWER_MS = WAIT_MS + 5000,
-    /* A claim that was sent does not wait at the server yet; when it does is not known. */
+    /* The client cannot know when the claim that it sent has begun to wait at the server. */
     SETTLE_MIN_US = 3000,
     SETTLE_SPREAD_US = 4000, /* against beats with periodic work of the server */
     BODY_MAX = 64 << 20,

@@ -223,7 +223,7 @@ static void pause_line(struct load *load, struct line *line, int64_t for_ms)
     line->resume_us = load->now_us + for_ms * WEFT_MS;
 }
 
-/* The connection is broken; its request is sent again, or is in doubt. */
+/* The connection broke. Its request is sent again; executions of a submission are in doubt. */
 static void on_broken(struct load *load, struct line *line)
 {
     weft_bench_count_error(&load->result->errors, "connection", 10);
@@ -275,7 +275,7 @@ static void send_call(struct load *load, struct line *line)
 
 /* ---- The next call --------------------------------------------------------------------------- */
 
-/* False: this line is done. */
+/* Chooses the next call of a connection. False: the connection has nothing left to do. */
 static bool choose(struct load *load, struct line *line)
 {
     const struct weft_bench_plan *plan = load->plan;
@@ -458,7 +458,7 @@ static double used_cpu_s(void)
            (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
 }
 
-/* Runs until a moment; false: the server is gone, or a signal came. */
+/* Serves the connections until a moment; false: the server is gone, or a signal came. */
 static bool poll_until(struct load *load, weft_usec until_us, struct weft_bar *bar)
 {
     while (load->now_us < until_us) {

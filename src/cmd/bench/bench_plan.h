@@ -52,7 +52,7 @@ struct weft_bench_plan {
 
 enum { WEFT_BENCH_CODES_MAX = 16, WEFT_BENCH_CODE_MAX = 40 };
 
-/* Errors by their code; those that find no place are counted under "other". */
+/* Errors by their code; further codes are counted together under "other". */
 struct weft_bench_errors {
     struct {
         char code[WEFT_BENCH_CODE_MAX];
@@ -86,8 +86,7 @@ WEFT_MUST_CHECK enum weft_rc weft_bench_load(const struct weft_bench_plan *plan,
 WEFT_MUST_CHECK enum weft_rc weft_bench_latency(const struct weft_bench_plan *plan,
                                                 struct weft_bench_result *ret_result,
                                                 struct weft_err *err);
-/* What the plan asks for: one of the above, and with a store the same lifecycles in this process.
- */
+/* Measures by the plan: one of the above, and with a store the same lifecycles in this process. */
 WEFT_MUST_CHECK enum weft_rc weft_bench_measure(const struct weft_bench_plan *plan,
                                                 struct weft_bench_result *ret_result,
                                                 struct weft_err *err);

@@ -13,9 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- One measurement ------------------------------------------------------------------------- */
-
-/* One measurement, and what it is compared with: the same lifecycles without a server. */
+/* ---- One measurement, and the same lifecycles without a server --------------------------------
+ */
 
 const char *const weft_bench_call_names[WEFT_BENCH_CALLS] = {
     [WEFT_BENCH_SUBMIT] = "submit",
@@ -72,7 +71,7 @@ enum weft_rc weft_bench_measure(const struct weft_bench_plan *plan,
     return rc;
 }
 
-/* What kind of store a URL names: the rest may hold a password. */
+/* The kind of store that a URL names: the rest may hold a password. */
 static const char *store_name(const char *url)
 {
     if (!url)
@@ -97,7 +96,7 @@ static void add_row(struct weft_table *table, const char *name, const struct wef
     weft_table_cell(table, "%" PRIu64, hist->count);
 }
 
-/* What was done, above the table. */
+/* The plan in words, above the table. */
 static void print_plan(const struct weft_bench_plan *plan, const struct weft_bench_result *result)
 {
     if (plan->mode == WEFT_BENCH_LATENCY)

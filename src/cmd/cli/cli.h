@@ -139,7 +139,7 @@ char *weft_cli_read_file(const struct weft_cli *cli, const char *path, size_t ma
 
 /* Closes the handle and ends the process. Called from the main thread alone. */
 __attribute__((noreturn)) void weft_quit(enum weft_exit code);
-/* A line on stderr, without what a terminal would obey; stdout is flushed first. */
+/* Prints a line on stderr, without control characters; stdout is flushed first. */
 __attribute__((format(printf, 1, 2))) void weft_cli_say(const char *fmt, ...);
 /* Says on stderr what is wrong with the command line, and ends the process. */
 __attribute__((noreturn, format(printf, 2, 3))) void weft_cli_usage(const struct weft_cli *cli,
@@ -167,7 +167,7 @@ bool weft_cli_interrupted(void);
  * interrupted; on a terminal each time in place of the one before. normally_ms: the default period.
  */
 typedef enum weft_exit weft_show_fn(const struct weft_cli *cli, struct weft *weft);
-/* Called by `show`: nothing will change any more, this was the last time. */
+/* Called by `show` when nothing will change any more: --watch ends after this time. */
 void weft_cli_watched(void);
 enum weft_exit weft_cli_watch(struct weft_cli *cli, int64_t normally_ms, weft_show_fn *show);
 

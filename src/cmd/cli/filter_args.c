@@ -97,7 +97,7 @@ static struct weft_filter pick_filter(const struct weft_cli *cli, enum weft_pick
 
 enum { CANDIDATES = 5 };
 
-/* What fits a short form, executions or flows. */
+/* Executions or flows that fit a short form. */
 struct found {
     const char *what; /* "execution" */
     size_t count;
@@ -117,7 +117,7 @@ static void note(const struct weft_cli *cli, struct found *found, const struct w
         weft_arena_printf(cli->arena, "%s, %s, %s", words[0], words[1], ago);
 }
 
-/* The only one that fits; none or several end the process. */
+/* The only id that fits; no id and several ids end the process. */
 static struct weft_id only_one(const struct found *found, const char *text)
 {
     if (found->count == 1)

@@ -208,7 +208,7 @@ static void man_line(const char *text)
     man_text(text, strlen(text));
 }
 
-/* weft-submit, with its letters as they are or as the head of a page wants them. */
+/* weft-submit, in capitals for the head of a page. */
 static void man_name(const struct weft_command *command, int (*letter)(int))
 {
     for (const char *at = "weft"; *at; at++)
@@ -440,7 +440,7 @@ static const char script[] =
     "}\n"
     "complete -o filenames -F _weft weft\n";
 
-/* "create|ls|revoke [ID]": the words before the first space are what may stand first. */
+/* "create|ls|revoke [ID]": the first argument is one of the words before the space. */
 static void put_words(void)
 {
     printf("_weft_words() {\n    case $1 in\n");

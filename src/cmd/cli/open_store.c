@@ -36,7 +36,7 @@ bool weft_is_server(const char *url)
     return strncmp(url, "http://", 7) == 0 || strncmp(url, "https://", 8) == 0;
 }
 
-/* The URLs are not repeated: they may hold passwords. `from` is an option or a variable. */
+/* Errors do not repeat the URL: it may hold a password. `from` is an option or a variable. */
 static void check_server(const struct weft_cli *cli, const char *from, const char *url)
 {
     if (weft_is_server(url))

@@ -78,7 +78,7 @@ static size_t prefix(const char *text, size_t width)
     return at;
 }
 
-/* Replaces what a terminal would obey, and bytes that are no text. */
+/* Replaces control characters, and bytes that are no text. */
 static const char *clean(struct weft_arena *arena, const char *text, size_t *ret_width)
 {
     size_t size = strlen(text), at = 0, step;
@@ -235,7 +235,8 @@ static uint32_t most_given(const struct weft_table *table)
     return most;
 }
 
-/* Takes what is too much off the columns that may give, in their order. Numbers are never cut. */
+/* Narrows the columns that may give, in their order, until the table fits. Numbers are never cut.
+ */
 static void shrink(struct weft_table *table, size_t room, uint32_t most)
 {
     for (uint32_t give = 1; give <= most; give++) {
@@ -250,7 +251,7 @@ static void shrink(struct weft_table *table, size_t room, uint32_t most)
     }
 }
 
-/* Leaves out as few columns as it can, and lets the others have what that frees. */
+/* Leaves out as few columns as it can; the others get the room that this frees. */
 static void fit(struct weft_table *table, size_t room)
 {
     uint32_t most = most_given(table);
@@ -266,7 +267,7 @@ static void fit(struct weft_table *table, size_t room)
     }
 }
 
-/* *spaces stand before what is printed next; none end a line. */
+/* Spaces are printed before the next cell, so that no line ends with spaces. */
 static void print_cell(const struct weft_table *table, size_t i, const struct cell *cell,
                        int *spaces)
 {

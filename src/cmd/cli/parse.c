@@ -146,7 +146,7 @@ bool weft_is_word(const char *text, const char *words)
     return false;
 }
 
-/* Names the nearest of the known names. */
+/* The error for an unknown name; it suggests the nearest of the known names. */
 __attribute__((noreturn)) static void no_such(const struct weft_cli *cli, bool option,
                                               const char *typed, const char *const *name)
 {
@@ -273,7 +273,7 @@ static void settle_options(struct weft_cli *cli)
     }
 }
 
-/* Words of the usage in brackets may be left out; dots stand for more of them. */
+/* How many arguments the usage allows: words in brackets are optional, dots mean any number. */
 static void count_args(const char *usage, size_t *ret_min, size_t *ret_max)
 {
     bool optional = false;
@@ -356,7 +356,7 @@ bool weft_cli_json(const struct weft_cli *cli)
     return weft_cli_has(cli, "json");
 }
 
-/* The value, typed as a number or as another form of one, within its limits. */
+/* The value of an option, a number or a duration, within its limits. */
 static int64_t number_of(const struct weft_cli *cli, const char *option, const int64_t range[2],
                          int64_t normally, bool duration)
 {

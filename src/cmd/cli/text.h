@@ -8,7 +8,7 @@
 
 /* The last line of a text that is not empty, up to size bytes of it, in ret_text. */
 void weft_last_line(const char *text, char *ret_text, size_t size);
-/* Bytes as they are; on a terminal a newline follows those that end with none. */
+/* Writes the bytes to stdout; on a terminal a newline follows when they do not end with one. */
 void weft_put_bytes(const void *data, size_t size);
 
 const char *weft_state_color(enum weft_state state); /* an SGR number, or NULL */
@@ -20,7 +20,7 @@ void weft_ago(weft_usec moment_us, weft_usec now_us, char ret_text[WEFT_AGO_TEXT
 void weft_span(weft_usec span_us, char ret_text[WEFT_AGO_TEXT]); /* "5 ms", "1.2 s", "3 h" */
 weft_usec weft_wall_us(void); /* the clock on the wall, for "ago" */
 
-/* Writes text from elsewhere without what a terminal would obey. */
+/* Writes foreign text without control characters. */
 void weft_put_clean(FILE *to, const char *text);
 
 /* The words with a separator between them, in the arena. */
@@ -32,7 +32,7 @@ size_t weft_width(void);
 
 /* ---- What people type ------------------------------------------------------------------------ */
 
-/* What people type; false: it is not that. A duration is as in weft_cli_ms(); a size is 64KiB. */
+/* False: the text is no such value. A duration is as in weft_cli_ms(); a size is like 64KiB. */
 WEFT_MUST_CHECK bool weft_number_typed(const char *text, int64_t *ret_number);
 WEFT_MUST_CHECK bool weft_duration_typed(const char *text, int64_t *ret_ms);
 WEFT_MUST_CHECK bool weft_size_typed(const char *text, int64_t *ret_bytes);

@@ -51,7 +51,7 @@ enum weft_exit weft_cli_watch(struct weft_cli *cli, int64_t normally_ms, weft_sh
 
 static const int64_t a_day_ms = 86400000;
 
-/* The exit code for the end that was waited for. */
+/* The exit code of --wait for the state in which the execution ended. */
 static enum weft_exit verdict(const struct weft_execution *item)
 {
     char id[WEFT_ID_TEXT];

@@ -17,7 +17,7 @@ static struct weft_id watched;
 
 /* ---- Looking --------------------------------------------------------------------------------- */
 
-/* A page behind the first. */
+/* A page of nodes after the first one. */
 struct later {
     struct weft_flow_page page;
     struct later *before;
@@ -134,7 +134,7 @@ static const struct weft_column columns[] = {
     {"ENDED", WEFT_RIGHT, 0, weft_cell_ago, AT(finished_us)},
 };
 
-/* Pages may be short: they are asked for until there are as many flows as were wanted. */
+/* Pages may be short: reads pages until there are as many flows as were asked for. */
 static enum weft_rc read_flows(struct weft *weft, const struct weft_flow_listing *wanted,
                                struct weft_table *table, struct weft_json_writer *json,
                                struct weft_err *err)
@@ -229,13 +229,13 @@ static void put_submitted(const struct weft_cli *cli, const struct weft_wire_typ
         weft_new_array(cli->arena, struct weft_wire_named_id, spec->node_count);
     for (size_t i = 0; i < spec->node_count; i++)
         named[i] = (struct weft_wire_named_id){.name = spec->nodes[i].name, .id = answer->node[i]};
-    const struct weft_wire_flow_submitted told = {.id = answer->id,
-                                                  .state = answer->state,
-                                                  .nodes = named,
-                                                  .node_count = spec->node_count,
-                                                  .revision = answer->revision,
-                                                  .duplicate = answer->duplicate};
-    weft_json_out_item(type, &told);
+    const struct weft_wire_flow_submitted written = {.id = answer->id,
+                                                     .state = answer->state,
+                                                     .nodes = named,
+                                                     .node_count = spec->node_count,
+                                                     .revision = answer->revision,
+                                                     .duplicate = answer->duplicate};
+    weft_json_out_item(type, &written);
 }
 
 static enum weft_exit run_run(struct weft_cli *cli, struct weft *weft)
@@ -261,7 +261,7 @@ static enum weft_exit run_run(struct weft_cli *cli, struct weft *weft)
     return stays ? follow(cli, weft) : WEFT_EXIT_OK;
 }
 
-/* The revision that is asked for, or that of the flow as it is now. */
+/* The revision of --revision, or the present revision of the flow. */
 static enum weft_rc find_revision(const struct weft_cli *cli, struct weft *weft,
                                   int32_t *ret_revision, struct weft_err *err)
 {

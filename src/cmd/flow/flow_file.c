@@ -34,7 +34,7 @@ static struct text read_text(const struct weft_cli *cli, const char *path)
     return text;
 }
 
-/* The end of what begins at `at`, a string or a comment; both may lack theirs. */
+/* The end of the string or comment that begins at `at`; the text may end before it does. */
 static char *end_of(char *at, const char *end)
 {
     if (*at == '"') {
@@ -67,7 +67,7 @@ static void blank_comments(struct text *text)
 
 /* ---- Errors ---------------------------------------------------------------------------------- */
 
-/* Both from 1 on; columns in bytes. */
+/* Line and column of a place, both from 1 on; columns in bytes. */
 static size_t line_of(const struct text *text, const char *place, size_t *ret_column)
 {
     size_t line = 1;
@@ -81,7 +81,7 @@ static size_t line_of(const struct text *text, const char *place, size_t *ret_co
     return line;
 }
 
-/* Where the node is; NULL: there is none of that number. */
+/* Where the node of this number begins in the text; NULL: there is no such node. */
 static const char *place_of(const struct weft_json *object, size_t number)
 {
     struct weft_json nodes;
@@ -109,7 +109,7 @@ __attribute__((noreturn)) static void report(const struct text *text, const char
     weft_quit(weft_exit_of(err->rc));
 }
 
-/* The place that an error of the JSON reader ("byte 12: ...") or of a message ("nodes[3].x") names.
+/* The place that the error of the JSON reader ("byte 12: ...") or of a field ("nodes[3].x") names.
  */
 static const char *blamed(const struct text *text, const struct weft_json *object,
                           const struct weft_err *err)
@@ -126,7 +126,7 @@ static const char *blamed(const struct text *text, const struct weft_json *objec
 
 /* ---- The flow -------------------------------------------------------------------------------- */
 
-/* What the engine would refuse, and which node it is about: *ret_blamed is 1 + its number. */
+/* Checks as the engine does; *ret_blamed is 1 + the number of the node that is wrong. */
 static enum weft_rc check_nodes(const struct weft_cli *cli, const struct weft_flow_file *file,
                                 size_t *ret_blamed, struct weft_err *err)
 {

@@ -133,7 +133,7 @@ static enum weft_exit steer_ids(struct weft_cli *cli, const struct verb *verb)
 
 enum { COUNT_PAGES = 10 }; /* how far the count before the confirmation goes */
 
-/* Executions that it would change; *ret_more: there may be more than were counted. */
+/* Counts executions that the verb would change; *ret_more: there may be more than these. */
 static enum weft_rc count_fitting(struct weft *weft, const struct verb *verb,
                                   const struct weft_steer_all *args, uint64_t *ret_count,
                                   bool *ret_more, struct weft_err *err)
@@ -152,7 +152,7 @@ static enum weft_rc count_fitting(struct weft *weft, const struct verb *verb,
     return rc;
 }
 
-/* Asks on the terminal. */
+/* Asks the user on the terminal. */
 static bool confirmed(const struct verb *verb, uint64_t count, bool more)
 {
     char answer[16] = "";
@@ -179,7 +179,7 @@ static enum weft_exit ask_first(struct weft_cli *cli, struct weft *weft, const s
     return WEFT_EXIT_FAILED;
 }
 
-/* Follows the cursors to the end. The sum is right also when it did not get there. */
+/* Follows the cursors to the end. After a failure *ret_sweep has the sum of the calls before it. */
 static enum weft_exit sweep(struct weft *weft, const struct verb *verb, struct weft_steer_all *args,
                             uint64_t expected, struct weft_sweep *ret_sweep)
 {
@@ -214,11 +214,11 @@ static void put_sum(const struct weft_cli *cli, const struct verb *verb,
                     const struct weft_sweep *done)
 {
     if (weft_cli_json(cli)) {
-        const struct weft_wire_sweep told = {.matched = done->matched,
-                                             .changed = done->changed,
-                                             .more = done->more,
-                                             .next = done->next[0] ? done->next : NULL};
-        weft_json_out_item(&weft_wire_sweep, &told);
+        const struct weft_wire_sweep sum = {.matched = done->matched,
+                                            .changed = done->changed,
+                                            .more = done->more,
+                                            .next = done->next[0] ? done->next : NULL};
+        weft_json_out_item(&weft_wire_sweep, &sum);
     } else {
         printf("%s %" PRIu64 " execution%s", verb->done, done->changed,
                done->changed == 1 ? "" : "s");

@@ -17,7 +17,7 @@
 
 enum { LIMIT_NORMAL = 50, LINE_MAX_TEXT = 1024 };
 
-/* The worker that has it, its error, or the reason it was stopped for. */
+/* DETAIL: the error, the reason of a stop, the run time, or the worker. */
 static void put_detail(struct weft_table *table, const void *field)
 {
     const struct weft_execution *item = field;
@@ -84,7 +84,7 @@ static void put_page(struct listing *listing, const struct weft_page *page)
         weft_table_flush(listing->table);
 }
 
-/* On a terminal, for a filter that few executions fit: how far back it has looked. */
+/* On a terminal, for a filter that few executions fit: how far back the server has looked. */
 static void show_progress(struct listing *listing, const struct weft_page *page)
 {
     char moment[WEFT_MOMENT_TEXT];
@@ -118,7 +118,7 @@ static enum weft_rc read_pages(struct listing *listing, const char *after, struc
     return rc;
 }
 
-/* Ends what was begun on stdout. After a failure there is no list, only what was printed of it. */
+/* Ends the table or the JSON. After a failure rows that were not printed yet are dropped. */
 static void finish(struct listing *listing, enum weft_rc rc)
 {
     bool items = !listing->table && listing->wanted != UINT64_MAX;

@@ -36,7 +36,7 @@ static void put_text(const char *label, const char *text)
         put_field(label, "%s", text);
 }
 
-/* The message line by line, below each other. */
+/* The class, then the message of the error, one line below the other. */
 static void put_error(const char *error_class, const char *message)
 {
     if (!error_class)
@@ -88,7 +88,7 @@ static void put_facts(const struct weft_cli *cli, const struct weft_execution *i
 
 /* ---- Retries --------------------------------------------------------------------------------- */
 
-/* Why a failed one gets no further attempt; NULL for any other. */
+/* Why a failed execution gets no further attempt; NULL for executions in other states. */
 static const char *why_not_retried(const struct weft_execution *item, struct weft_arena *arena)
 {
     switch (item->not_retried) {
@@ -198,7 +198,7 @@ static void put_progress(const struct weft_execution *item)
     put_moment("finished", item->finished_us);
 }
 
-/* The first part of bytes that are text; otherwise how many there are. */
+/* The beginning of bytes that are text; of other bytes only their number. */
 static void put_preview(const char *label, const struct weft_bytes *bytes)
 {
     const char *data = bytes->data, *type = bytes->content_type ? bytes->content_type : "bytes";

@@ -78,7 +78,7 @@ static void guess_type(const struct weft_cli *cli, struct weft_spec *spec)
                                                                    : "application/octet-stream";
 }
 
-/* As an argument: standard input, if there is any. */
+/* Stands for the argument when the payload is standard input, which may be empty. */
 static const char payload_piped[] = "-";
 
 /* Standard input is a pipe or a file; not a terminal, /dev/null or a socket. */
@@ -89,7 +89,7 @@ static bool input_piped(void)
 }
 
 /* Says what the command waits for while a pipe stays open without data. */
-static void tell_of_wait(void)
+static void warn_of_wait(void)
 {
     enum { PATIENCE_MS = 3000 };
     struct pollfd input = {.fd = STDIN_FILENO, .events = POLLIN};
@@ -102,7 +102,7 @@ static void read_payload(const struct weft_cli *cli, const char *argument, struc
 {
     bool piped = argument == payload_piped;
     if (piped)
-        tell_of_wait();
+        warn_of_wait();
     if (argument && (strcmp(argument, "-") == 0 || argument[0] == '@')) {
         const char *path = argument + (argument[0] == '@'), *why;
         spec->payload = weft_cli_read_file(cli, path, WEFT_PAYLOAD_MAX, &spec->payload_size, &why);
@@ -194,7 +194,7 @@ static struct weft_spec read_spec(const struct weft_cli *cli)
 
 /* ---- One, and waiting for it ----------------------------------------------------------------- */
 
-/* Without --json only a result of one that succeeded is printed. */
+/* Without --json only the result of an execution that succeeded is printed. */
 static enum weft_exit put_result(const struct weft_cli *cli, struct weft *weft,
                                  const struct weft_execution *item)
 {
@@ -255,7 +255,7 @@ struct sending {
     enum weft_exit worst; /* of the items that were refused so far */
 };
 
-/* Where a spec of a file stands in it. */
+/* The number of the line that a spec comes from, when it comes from a file. */
 static void put_line_number(const struct sending *sending, uint64_t line,
                             struct weft_json_writer *json)
 {
@@ -360,7 +360,7 @@ struct chunk {
     size_t count, bytes;
 };
 
-/* One line into the chunk. A line that is no spec is reported and left out. */
+/* Reads one line into the chunk. A line that is no spec is reported and left out. */
 static void read_line(struct sending *sending, const char *lane, struct chunk *chunk,
                       const char *text, uint64_t number)
 {
@@ -420,7 +420,7 @@ static enum weft_exit send_lines(struct sending *sending, const char *lane, FILE
     return last;
 }
 
-/* The lines of a file that can be read twice; 0: it cannot. */
+/* The number of lines, for the bar; 0 for a pipe, which cannot be read twice. */
 static uint64_t count_lines(FILE *file)
 {
     struct stat info;
@@ -436,7 +436,7 @@ static uint64_t count_lines(FILE *file)
     return lines;
 }
 
-/* What became of the lines: on stderr for people, the last line of the output for programs. */
+/* How many lines were accepted and refused: on stderr; with --json the last line of the output. */
 static void put_summary(const struct sending *sending)
 {
     if (!weft_cli_json(sending->cli)) {
@@ -452,7 +452,7 @@ static void put_summary(const struct sending *sending)
     weft_json_out_end_object(&out);
 }
 
-/* A file of specs, or - for standard input. Specs without a lane get this one. */
+/* Submits a file of specs, or - for standard input. Specs without a lane get this one. */
 static enum weft_exit submit_file(const struct weft_cli *cli, struct weft *weft, const char *path,
                                   const char *lane)
 {
@@ -478,7 +478,7 @@ static enum weft_exit submit_file(const struct weft_cli *cli, struct weft *weft,
 
 /* ---- The command ----------------------------------------------------------------------------- */
 
-/* A file brings its own specs: of the options that describe one, only --lane goes with it. */
+/* The specs are in the file: of the options that describe a spec only --lane goes with --bulk. */
 static void check_bulk(const struct weft_cli *cli, bool payload)
 {
     if (payload)

@@ -30,7 +30,7 @@ static void put_done(const struct weft_cli *cli, size_t before, size_t after)
         printf("the store is up to date: %zu migration%s\n", after, after == 1 ? "" : "s");
 }
 
-/* Opening a file that is not there would make it, and --check makes nothing. */
+/* Opening a missing file would create it, and --check creates nothing. */
 static bool is_missing_file(const char *url, struct weft_arena *arena)
 {
     static const char scheme[] = "sqlite:";
@@ -66,7 +66,7 @@ static enum weft_rc grant_submit(struct weft_conn *conn, const char *role, struc
     return rc;
 }
 
-/* Says now and then what a migration waits for. */
+/* Prints every 10 s what a migration waits for. */
 static void put_wait(void *context, const struct weft_migration_wait *wait)
 {
     weft_usec *next_us = context;

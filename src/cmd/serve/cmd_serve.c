@@ -159,7 +159,7 @@ static enum event wait_for(int done, int signals, weft_usec until_us)
 
 /*
  * A signal came while the store was being opened. A try that is nearly done may end; one that hangs
- * cannot be stopped, and nothing was promised to anybody yet: the process ends without it.
+ * cannot be stopped, and no request was accepted yet: the process ends without it.
  */
 static void give_up(struct attempt *attempt)
 {

@@ -105,7 +105,7 @@ enum weft_rc weft_scan_list_read(const char *text, bool ret_runs[WEFT_SCANNER_CO
 
 /* ---- Scanners: rules ------------------------------------------------------------------------- */
 
-/* What a value is to change. */
+/* The scanner whose setting a value changes. */
 struct target {
     const struct weft_scanner_info *info;
     struct weft_scanner_setting *setting;
@@ -188,7 +188,7 @@ static const struct key {
     {"partitions", set_partitions},
 };
 
-/* `value` follows the = of the pair, which is replaced by a NUL. */
+/* Applies key=value to the targets. The = is replaced by a NUL. */
 static enum weft_rc read_pair(char *name, const struct target *target, size_t targets,
                               struct weft_err *err)
 {
@@ -307,7 +307,7 @@ static bool read_number(const struct weft_setting *setting, const struct weft_se
     return complain(text, setting, value);
 }
 
-/* Checks the text and puts it where it belongs. */
+/* Checks the text and stores the value in its member. */
 static bool apply(const struct weft_setting *setting, const struct weft_setting_value *value,
                   struct weft_serve_settings *settings)
 {
@@ -418,7 +418,7 @@ static bool read_lines(const char *path, FILE *file, struct weft_arena *arena,
     return true;
 }
 
-/* The file that was named must be there; the usual ones may be missing. */
+/* A file that was named must exist; the usual ones may be missing. */
 static bool read_file(const struct weft_cli *cli, struct weft_arena *arena,
                       struct weft_setting_value *value)
 {
@@ -465,7 +465,7 @@ static bool complain_of(const char *name, const char *text, const struct weft_se
     return complain(text, &weft_settings[i], &value[i]);
 }
 
-/* The settings scanners and scan together. */
+/* Applies the settings `scanners` and `scan` together. */
 static bool read_scanners(const struct weft_setting_value *value,
                           struct weft_serve_settings *settings)
 {

@@ -47,7 +47,7 @@ struct weft_serve_settings {
     uint32_t store_wait_s; /* how long to wait at the start for a store that is away */
 };
 
-/* Where one value came from. */
+/* A value and where it came from. */
 struct weft_setting_value {
     const char *text; /* as it was written */
     const char *from; /* "flag", "environment", "weft.conf:3", "default" */
@@ -80,8 +80,7 @@ WEFT_MUST_CHECK bool weft_settings_read(const struct weft_cli *cli, struct weft_
  * partitions leave alone those that cannot be limited to them. A rule that names one must fit it.
  */
 
-/* The texts may be NULL: all of them, as they are by default. WEFT_INVALID_VALUE says what is
- * wrong. */
+/* A text may be NULL: all scanners, with their defaults. WEFT_INVALID_VALUE: the text is wrong. */
 WEFT_MUST_CHECK enum weft_rc
 weft_scan_list_read(const char *text, bool ret_runs[WEFT_SCANNER_COUNT], struct weft_err *err);
 WEFT_MUST_CHECK enum weft_rc

@@ -98,7 +98,7 @@ static int ours(int pipe)
     return pipe == IN;
 }
 
-/* Our ends do not block, but for the one that the start of the command is waited for at. */
+/* Our ends do not block, except that of STATUS: start() waits there. */
 static bool open_pipes(bool progress, int pipes[PIPES][2])
 {
     for (int i = 0; i < PIPES; i++)
@@ -141,7 +141,7 @@ static void note_group(struct groups *groups, pid_t message)
         groups->id[at] = groups->id[--groups->count];
 }
 
-/* True while more may come. */
+/* False: `weft work` has closed its end of the pipe. */
 static bool read_messages(int fd, struct groups *groups)
 {
     pid_t message[64];
@@ -364,7 +364,7 @@ enum weft_rc weft_child_find(const char *name, struct weft_arena *arena, const c
 
 /* ---- stderr ---------------------------------------------------------------------------------- */
 
-/* Hands over a line, or the part of it that fits; NULL: nowhere. */
+/* Gives a line, or the part of it that fits, to `take`; NULL: the line is dropped. */
 static void flush_line(const struct run *run, struct lines *lines, weft_line_fn *take)
 {
     if (take && !lines->skip)
@@ -387,7 +387,7 @@ static void take_lines(const struct run *run, struct lines *lines, weft_line_fn 
     }
 }
 
-/* Keeps twice of what is wanted, so that most of it need not be moved and line ends can go. */
+/* Keeps twice as many bytes as are wanted: they move seldom, and line ends can be cut off. */
 static void remember(struct run *run, const char *text, size_t size)
 {
     const size_t room = sizeof(run->tail);
@@ -438,7 +438,7 @@ static void feed(struct run *run)
         close_fd(&run->fd[IN]); /* all is written, or the command reads no more */
 }
 
-/* True when there may be more at once. */
+/* True when another read may give more at once. */
 static bool read_some(struct run *run, int pipe)
 {
     ssize_t got = read(run->fd[pipe], run->chunk, READ_SIZE);

@@ -37,7 +37,7 @@ struct weft_guard {
 
 /* Before any thread is started, because it forks. 0 or an errno. */
 WEFT_MUST_CHECK int weft_guard_start(struct weft_guard *ret_guard);
-/* Ends it. What is still guarded is killed. */
+/* Ends the guard, which kills the groups that it still knows. */
 void weft_guard_stop(struct weft_guard *guard);
 
 /* ---- The command ----------------------------------------------------------------------------- */

@@ -103,7 +103,7 @@ struct watch {
     const char *left;     /* what is left, in words; NULL: nothing */
 };
 
-/* A line on stderr between those of the commands. */
+/* Prints a line on stderr between the lines of the commands. */
 static void say(struct weft_work *work, const char *text)
 {
     pthread_mutex_lock(&work->lock);
@@ -128,7 +128,7 @@ static void complain(struct watch *watch)
 
 /* ---- --drain --------------------------------------------------------------------------------- */
 
-/* Why some executions cannot be served here. */
+/* Why this worker cannot serve some executions. */
 struct reason {
     const char *text, *plural; /* static, or in the arena of the look */
     uint64_t count;
@@ -186,7 +186,7 @@ static const char *missing(const struct look *look, const struct weft_execution 
     return text;
 }
 
-/* False when this worker could serve it. */
+/* False when this worker could serve the execution; otherwise counts the reason. */
 static bool is_beyond(struct look *look, size_t lane, const struct weft_execution *item)
 {
     char text[512], plural[512];
@@ -224,7 +224,7 @@ static void note_servable(struct look *look, const struct weft_execution *item)
 
 /* ---- Looking --------------------------------------------------------------------------------- */
 
-/* Takes one page in; true while more are to be read. */
+/* Evaluates one page; true when the next page must be read, too. */
 static bool take_page(struct look *look, size_t lane, enum weft_state state,
                       const struct weft_page *page)
 {
@@ -266,7 +266,7 @@ static enum weft_rc read_state(struct look *look, size_t lane, enum weft_state s
     return rc;
 }
 
-/* Only now, because a flow may have very many of them. */
+/* Counts all blocked executions. This is done last, because a flow may have very many of them. */
 static enum weft_rc count_blocked(struct look *look, struct weft_err *err)
 {
     enum weft_rc rc = WEFT_OK;
@@ -314,7 +314,7 @@ static uint64_t held(const struct weft_worker_stats *stats)
     return stats->claimed - stats->completed - stats->failed - stats->put_back - stats->fenced;
 }
 
-/* In words, NULL when nothing is left. */
+/* What is left, in words; NULL: nothing. */
 static const char *describe(const struct look *look)
 {
     uint64_t total = look->blocked;
@@ -336,7 +336,7 @@ static const char *describe(const struct look *look)
                              total, total == 1 ? " is" : "s are", text);
 }
 
-/* Prints once, after a while without work, what it waits for. */
+/* Prints once, after a while without work, which execution --drain waits for. */
 static void say_waiting(struct watch *watch, const struct look *look)
 {
     weft_usec now_us = weft_boot_us();
@@ -376,13 +376,13 @@ static bool is_drained(struct watch *watch, struct look *ret_look, struct weft_e
     return after.claimed == before.claimed;
 }
 
-/* Trying again does not help against these. */
+/* True for errors that another try would meet again. */
 static bool is_final(const struct weft_err *err)
 {
     return err->rc == WEFT_UNAUTHORIZED || err->rc == WEFT_FORBIDDEN;
 }
 
-/* When to look again: the longer it took, the later. */
+/* Sets the time of the next look: the longer this look took, the later. */
 static void pace(struct watch *watch, weft_usec began_us)
 {
     weft_usec now_us = weft_boot_us(), rest_us = LOOK_SHARE * (now_us - began_us);

@@ -96,7 +96,7 @@ static const char *parent_folder(void)
     return parent && *parent ? parent : "/tmp";
 }
 
-/* Where flock() does not work, it works for no cleaner either. */
+/* On file systems without flock() no cleaner gets a lock either. */
 static bool lock_taken(int fd)
 {
     return flock(fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK;
@@ -155,7 +155,7 @@ enum weft_rc weft_upstream_put(struct weft *weft, const struct weft_claimed *cla
 
 /* ---- Removing -------------------------------------------------------------------------------- */
 
-/* What cannot be removed stays: the command may have made it so. */
+/* A file that cannot be removed stays: the command may have protected it. */
 static int remove_one(const char *path, const struct stat *info, int kind, struct FTW *place)
 {
     (void)info;
@@ -165,7 +165,7 @@ static int remove_one(const char *path, const struct stat *info, int kind, struc
     return 0;
 }
 
-/* All that is in it, by the descriptor: whatever stands at the path now is not touched. */
+/* Removes all files of the directory through its descriptor: the path may name another one now. */
 static void empty_dir(int fd)
 {
     char path[64];
