@@ -5,7 +5,7 @@
 #include "bench/bench.h"
 
 #include "base/arena.h"
-#include "cmd/cli/cli_json.h"
+#include "cmd/cli/output.h"
 
 #include <math.h>
 #include <stdarg.h>

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The command: takes the command line apart and runs the subcommand it names. */
+/* The command: parses the command line and runs the subcommand that it names. */
 
-#include "cmd/cli/line.h"
-
-#include "base/arena.h"
+#include "cmd/cli/cli.h"
 #include "store/store.h"
 
 #include <locale.h>
@@ -16,8 +14,7 @@ static enum weft_exit run(struct weft_cli *cli, int argc, char *const *argv)
         printf("weft %s\n", weft_version());
         return WEFT_EXIT_OK;
     }
-    if (!weft_line_parse(cli, argc, argv))
-        return WEFT_EXIT_USAGE;
+    weft_line_parse(cli, argc, argv);
     if (!cli->command) {
         weft_help_overview();
         return WEFT_EXIT_OK;
@@ -29,7 +26,7 @@ static enum weft_exit run(struct weft_cli *cli, int argc, char *const *argv)
     return cli->command->run(cli);
 }
 
-/* What could not be written to stdout was not done. */
+/* A command whose output could not be written has failed. */
 static enum weft_exit finish(enum weft_exit code)
 {
     if (fflush(stdout) == 0 && !ferror(stdout))

@@ -25,6 +25,9 @@ if [[ ${WEFT_TEST_STORE:-sqlite} == pg ]]; then
 fi
 server_pid=
 points=0
+situation= # what the last command of `exits` stands for
+out=
+err=
 cd "$scratch"
 
 leave() {
@@ -66,56 +69,75 @@ bad() {
 # run WORD...: fills out, err and status.
 run() {
     status=0
+    situation=
     "$@" >"$scratch/.out" 2>"$scratch/.err" </dev/null || status=$?
     out=$(tr -d '\0' <"$scratch/.out")
     err=$(tr -d '\0' <"$scratch/.err")
 }
 
-# has TEXT PATTERN NAME: the text has a line that fits the extended regular expression.
+# name_check TEXT EXPECTATION: sets name. What the last command of `exits` wrote is named after it,
+# so that the line of a check has the condition and the expectation.
+name_check() {
+    name=$2
+    if [[ -n $situation && ($1 == "$out" || $1 == "$err") ]]; then name="$situation: $2"; fi
+}
+
+# has TEXT PATTERN EXPECTATION: the text has a line that fits the extended regular expression.
 has() {
-    if grep -Eq -e "$2" <<<"$1"; then ok "$3"; else bad "$3" "wanted: $2" "got: $1"; fi
+    local name
+    name_check "$1" "$3"
+    if grep -Eq -e "$2" <<<"$1"; then ok "$name"; else bad "$name" "wanted: $2" "got: $1"; fi
 }
 
 lacks() {
-    if grep -Eq -e "$2" <<<"$1"; then bad "$3" "not wanted: $2" "got: $1"; else ok "$3"; fi
+    local name
+    name_check "$1" "$3"
+    if grep -Eq -e "$2" <<<"$1"; then bad "$name" "not wanted: $2" "got: $1"; else ok "$name"; fi
 }
 
 is() {
-    if [[ $1 == "$2" ]]; then ok "$3"; else bad "$3" "wanted: $2" "got: $1"; fi
+    local name
+    name_check "$1" "$3"
+    if [[ $1 == "$2" ]]; then ok "$name"; else bad "$name" "wanted: $2" "got: $1"; fi
 }
 
-# exits CODE NAME WORD...: runs it and looks at the exit code.
+# exits CODE SITUATION WORD...: runs it and looks at the exit code.
 exits() {
     local want=$1 name=$2
     shift 2
     run "$@"
+    situation=$name
     if [[ $status -eq $want ]]; then
-        ok "$name"
+        ok "$name: exit code $want"
     else
-        bad "$name" "wanted exit code $want, got $status: $*" "$out" "$err"
+        bad "$name: exit code $want" "wanted exit code $want, got $status: $*" "$out" "$err"
     fi
 }
 
-# json TEXT PROGRAM NAME: the text is JSON, and the Python expression over `v` is true of it.
+# json TEXT PROGRAM EXPECTATION: the text is JSON, and the Python expression over `v` is true of it.
 json() {
+    local name
+    name_check "$1" "$3"
     if python3 -c '
 import json, sys
 v = json.loads(sys.argv[1])
 sys.exit(0 if eval(sys.argv[2]) else 1)' "$1" "$2" 2>"$scratch/.json"; then
-        ok "$3"
+        ok "$name"
     else
-        bad "$3" "wanted: $2" "got: $1" "$(cat "$scratch/.json")"
+        bad "$name" "wanted: $2" "got: $1" "$(cat "$scratch/.json")"
     fi
 }
 
-# counted LANE EXPRESSION NAME: as `json` of the counts of a lane, or of all (an empty LANE). A server counts at most once a
-# second, so the answer may be of a moment before: it is asked for until it holds, at most 30 s.
+# counted LANE EXPRESSION NAME: as `json` of the counts of a lane, or of all (an empty LANE). A
+# server counts at most once a second, so the answer may be of a moment before: it is asked for until
+# it holds, at most 30 s.
 counted() {
     local word=()
     [[ -n $1 ]] && word=(--lane "$1")
     for ((i = 0; i < 300; i++)); do
         run "$weft" counts --json "${word[@]}"
-        python3 -c 'import json, sys; v = json.loads(sys.argv[1]); sys.exit(not eval(sys.argv[2]))' \
+        python3 -c \
+            'import json, sys; v = json.loads(sys.argv[1]); sys.exit(not eval(sys.argv[2]))' \
             "$out" "$2" 2>/dev/null && break
         sleep 0.1
     done

@@ -24,7 +24,7 @@ print(", ".join(sorted(n["name"] + " " + n["state"] for n in nodes)))' "$out")
 
 # ---- files ----
 
-exits 0 'a store' "$weft" migrate
+exits 0 'migrate of a new store' "$weft" migrate
 cat >good.json <<'END'
 // A comment, then "nodes".
 { "name": "good", /* here, too */ "nodes": [
@@ -32,132 +32,134 @@ cat >good.json <<'END'
   {"name": "b", "kind": "k", "after": ["a"]}
 ]}
 END
-exits 0 'a flow with comments' "$weft" flow run good.json
+exits 0 'flow run of a file with comments' "$weft" flow run good.json
 good=$out
-has "$good" '^[0-9a-f-]{36}$' 'its id is printed'
+has "$good" '^[0-9a-f-]{36}$' 'the id is printed'
 run "$weft" flow show "$good" --json
 json "$out" 'v["name"] == "good" and [n["name"] for n in v["nodes"]] == ["a", "b"]' \
-    'it is as it was written'
+    'flow show --json has the nodes as they were written'
 first=$(python3 -c 'import json, sys; print(json.loads(sys.argv[1])["nodes"][0]["id"])' "$out")
-exits 0 'its first node' "$weft" show "$first" --payload
-is "$out" '"// no comment"' 'what stands in a string is no comment'
-exits 0 'the node' "$weft" show "$first"
-has "$out" "^flow +$good, node a" 'knows its flow'
+exits 0 'show of the first node' "$weft" show "$first" --payload
+is "$out" '"// no comment"' 'a comment sign inside a string is kept'
+exits 0 'show of a node' "$weft" show "$first"
+has "$out" "^flow +$good, node a" 'it names its flow'
 
 printf '{\n "nodes": [\n  {"name": "a", "kind": "k"},\n  {"name": "b"}\n ]\n}\n' >bad.json
-exits 2 'a node without a kind' "$weft" flow run bad.json
-has "$err" "bad.json:4: .*'b'.*kind is missing" 'the line and the node are told'
+exits 2 'flow run with a node without a kind' "$weft" flow run bad.json
+has "$err" "bad.json:4: .*'b'.*kind is missing" 'the error has the line and the node'
 printf '{"nodes": [\n{"name": "a", "kind": "k"}\n{}]}\n' >bad.json
-exits 2 'no JSON' "$weft" flow run bad.json
-has "$err" '^weft: bad.json:3:1: [a-z]' 'the line and the column are told'
+exits 2 'flow run of invalid JSON' "$weft" flow run bad.json
+has "$err" '^weft: bad.json:3:1: [a-z]' 'the error has line and column'
 printf '[]' >bad.json
-exits 2 'a list' "$weft" flow run bad.json
-has "$err" 'bad.json:1: a flow is an object' 'is no flow'
+exits 2 'flow run of a JSON array' "$weft" flow run bad.json
+has "$err" 'bad.json:1: a flow is an object' 'the error says that a flow is an object'
 same='{"name": "a", "kind": "k"}'
 printf '{"nodes": [\n%s,\n%s]}\n' "$same" "$same" >bad.json
-exits 2 'the same name twice' "$weft" flow run bad.json
-has "$err" "bad.json:3: .*'a'" 'is told where it stands again'
-exits 1 'a directory' "$weft" flow run .
-has "$err" 'cannot read .: Is a directory' 'is no file'
+exits 2 'flow run with a name that is used twice' "$weft" flow run bad.json
+has "$err" "bad.json:3: .*'a'" 'the error has the line of the second one'
+exits 1 'flow run of a directory' "$weft" flow run .
+has "$err" 'cannot read .: Is a directory' 'the error says that it cannot be read'
 printf '{"nodes": [\n{"name": "a", "kind": "k"},\n\n%s]}\n' \
     '{"name": "b", "kind": "k", "after": ["x"]}' >bad.json
-exits 2 'an unknown upstream' "$weft" flow run bad.json
-has "$err" "bad.json:4: .*'b'.*'x'" 'the line and both names are told'
+exits 2 'flow run with an unknown upstream' "$weft" flow run bad.json
+has "$err" "bad.json:4: .*'b'.*'x'" 'the error has the line and both names'
 printf '{"nodes": [\n%s,\n%s]}\n' '{"name": "a", "kind": "k", "after": ["b"]}' \
     '{"name": "b", "kind": "k", "after": ["a"]}' >bad.json
-exits 2 'a circle' "$weft" flow run bad.json
-has "$err" 'bad.json:[23]: .* -> ' 'it is told whole'
+exits 2 'flow run with a circle' "$weft" flow run bad.json
+has "$err" 'bad.json:[23]: .* -> ' 'the error names every node of the circle'
 printf '{"nodes": [\n{"name": "a", "kind": "bad kind"}]}\n' >bad.json
-exits 2 'a bad kind' "$weft" flow run bad.json
-has "$err" "bad.json:2: node 'a': kind" 'the line is told'
+exits 2 'flow run with an invalid kind' "$weft" flow run bad.json
+has "$err" "bad.json:2: node 'a': kind" 'the error has the line'
 printf '{"nodes": [], "colour": 1} /* never ends' >bad.json
-exits 2 'an unknown field' "$weft" flow run bad.json
-has "$err" "no field 'colour'" 'is named'
-exits 1 'a file that is not there' "$weft" flow run none.json
-has "$err" 'cannot read none.json' 'is named'
+exits 2 'flow run with an unknown field' "$weft" flow run bad.json
+has "$err" "no field 'colour'" 'the error names the field'
+exits 1 'flow run of a file that does not exist' "$weft" flow run none.json
+has "$err" 'cannot read none.json' 'the error names the file'
 
 # ---- the command line ----
 
-exits 2 'no verb' "$weft" flow
-exits 2 'an unknown verb' "$weft" flow walk
-has "$err" 'run, show, ls' 'the verbs are told'
-exits 2 'show what?' "$weft" flow show
-exits 2 'no id' "$weft" flow show x
-exits 2 'a state that is none' "$weft" flow ls --state ready
-exits 2 'a policy that is none' "$weft" flow cancel "$good" --policy some
-exits 2 'an option of another verb' "$weft" flow ls --watch
-has "$err" 'flow ls. has no --watch' 'is not passed over'
-exits 3 'no such flow' "$weft" flow show 00000000-0000-7000-8000-000000000000
+exits 2 'flow without a verb' "$weft" flow
+exits 2 'flow with an unknown verb' "$weft" flow walk
+has "$err" 'run, show, ls' 'the error lists the verbs'
+exits 2 'flow show without an id' "$weft" flow show
+exits 2 'flow show with an invalid id' "$weft" flow show x
+exits 2 'flow ls with an unknown state' "$weft" flow ls --state ready
+exits 2 'flow cancel with an unknown policy' "$weft" flow cancel "$good" --policy some
+exits 2 'flow ls with an option of another verb' "$weft" flow ls --watch
+has "$err" 'flow ls. has no --watch' 'the error names the option'
+exits 3 'flow show of a flow that does not exist' "$weft" flow show \
+    00000000-0000-7000-8000-000000000000
 
 # ---- looking and steering ----
 
-exits 0 'it is drawn' "$weft" flow show "$good"
-has "$out" "^flow $good good: open " 'with its state'
-has "$out" '^2 nodes: 1 ready, 1 blocked' 'and its counts'
-has "$out" '^b +blocked' 'and its nodes'
-lacks "$out" $'\033' 'without colours, as this is no terminal'
-exits 0 'in colours' "$weft" flow show "$good" --color always
-has "$out" $'\033\\[' 'if they are wanted'
+exits 0 'flow show' "$weft" flow show "$good"
+has "$out" "^flow $good good: open " 'has the state'
+has "$out" '^2 nodes: 1 ready, 1 blocked' 'has the counts'
+has "$out" '^b +blocked' 'has the nodes'
+lacks "$out" $'\033' 'has no colours in a pipe'
+exits 0 'flow show --color always' "$weft" flow show "$good" --color always
+has "$out" $'\033\\[' 'has colours'
 COLUMNS=40 run "$weft" flow show "$good"
-is "$(awk '{ if (length($0) > 40 && NR > 2) print }' <<<"$out")" '' 'it fits a narrow terminal'
-exits 0 'for Graphviz' "$weft" flow dot "$good"
+is "$(awk '{ if (length($0) > 40 && NR > 2) print }' <<<"$out")" '' \
+    'flow show is not wider than a narrow terminal'
+exits 0 'flow dot' "$weft" flow dot "$good"
 has "$out" '"a" -> "b";' 'the edges'
-exits 0 'listed' "$weft" flow ls --state open --json
-json "$out" "[f['id'] for f in v['items']] == ['$good']" 'there it is'
-exits 0 'by another name' "$weft" flow ls --name other --json
-is "$out" '{"items":[]}' 'there is none'
-exits 0 'cancelled' "$weft" flow cancel "$good" --reason enough
-is "$out" 'flow cancelled, with 2 members' 'whole, and no word is said twice'
-exits 0 'it is drawn' "$weft" flow show "$good" --watch=100ms
-has "$out" 'cancelled \(all\): enough' 'with the reason, once: it has ended'
-exits 1 'waiting for it' "$weft" flow show "$good" --wait
-has "$err" "flow $good cancelled" 'tells how it ended'
-has "$out" '^flow .* good: cancelled' 'and draws it'
-exits 0 'removed' "$weft" flow rm "$good" --json
-json "$out" 'v == {"state": "cancelled", "cancelled": 0}' 'which is told'
-exits 3 'it is gone' "$weft" flow show "$good"
-exits 0 'with a key' "$weft" flow run good.json --key once --name named
+exits 0 'flow ls' "$weft" flow ls --state open --json
+json "$out" "[f['id'] for f in v['items']] == ['$good']" 'lists the flow'
+exits 0 'flow ls with another name' "$weft" flow ls --name other --json
+is "$out" '{"items":[]}' 'lists nothing'
+exits 0 'flow cancel' "$weft" flow cancel "$good" --reason enough
+is "$out" 'flow cancelled, with 2 members' 'says so in one line'
+exits 0 'flow show of a cancelled flow' "$weft" flow show "$good" --watch=100ms
+has "$out" 'cancelled \(all\): enough' 'has the reason once'
+exits 1 'flow show --wait of a cancelled flow' "$weft" flow show "$good" --wait
+has "$err" "flow $good cancelled" 'the error says how it ended'
+has "$out" '^flow .* good: cancelled' 'the flow is drawn'
+exits 0 'flow rm --json' "$weft" flow rm "$good" --json
+json "$out" 'v == {"state": "cancelled", "cancelled": 0}' 'the answer has the state'
+exits 3 'flow show of a removed flow' "$weft" flow show "$good"
+exits 0 'flow run with a key' "$weft" flow run good.json --key once --name named
 once=$out
-exits 0 'once more' "$weft" flow run good.json --key once --name named --json
-json "$out" "v['duplicate'] and v['id'] == '$once'" 'is the same'
-exits 0 'its members' "$weft" ls --flow "$once" --json
-json "$out" "[i['node'] for i in v['items']] == ['b', 'a']" 'are listed'
+exits 0 'flow run with the same key' "$weft" flow run good.json --key once --name named --json
+json "$out" "v['duplicate'] and v['id'] == '$once'" 'prints the same id'
+exits 0 'ls --flow' "$weft" ls --flow "$once" --json
+json "$out" "[i['node'] for i in v['items']] == ['b', 'a']" 'lists the members'
 cat >more.json <<'END'
 {"nodes": [{"name": "c", "kind": "k"}, {"name": "d", "kind": "k", "after": ["a"]}]}
 END
-exits 0 'other nodes' "$weft" flow add "$once" more.json
-is "$out" 'revision 2' 'the flow has grown'
-exits 0 'edges' "$weft" flow link "$once" c,b b,d
-is "$out" 'revision 3' 'it has them'
-exits 0 'its nodes' "$weft" flow show "$once" --json
+exits 0 'flow add' "$weft" flow add "$once" more.json
+is "$out" 'revision 2' 'prints the new revision'
+exits 0 'flow link' "$weft" flow link "$once" c,b b,d
+is "$out" 'revision 3' 'prints the new revision'
+exits 0 'flow show --json after add and link' "$weft" flow show "$once" --json
 json "$out" '{n["name"]: sorted(n["after"]) for n in v["nodes"]} == {
-    "a": [], "b": ["a", "c"], "c": [], "d": ["a", "b"]}' 'come after one another'
-exits 2 'a circle' "$weft" flow link "$once" d,b
-has "$err" 'circle' 'is refused'
-exits 6 'a stale edge' "$weft" flow link "$once" c,d --revision 2
-has "$err" 'revision 3' 'names the revision'
-exits 2 'half an edge' "$weft" flow link "$once" c
-has "$err" "'c' is no edge" 'is none'
-exits 2 'no edge' "$weft" flow link "$once"
-has "$err" 'takes ID FROM,TO' 'and what it takes is told'
-exits 2 'two files' "$weft" flow add "$once" good.json good.json
-exits 0 'as JSON' "$weft" flow link "$once" c,d --revision 3 --json
-is "$out" '{"revision":4}' 'the revision'
-exits 0 'what was added' "$weft" cancel --flow "$once" --kind k --yes
-exits 0 'the flow again' "$weft" flow rm "$once"
-exits 0 'with a key' "$weft" flow run good.json --key again --name named
+    "a": [], "b": ["a", "c"], "c": [], "d": ["a", "b"]}' 'every node comes after its upstreams'
+exits 2 'flow link that closes a circle' "$weft" flow link "$once" d,b
+has "$err" 'circle' 'the error says so'
+exits 6 'flow link with an old revision' "$weft" flow link "$once" c,d --revision 2
+has "$err" 'revision 3' 'the error names the revision'
+exits 2 'flow link with half an edge' "$weft" flow link "$once" c
+has "$err" "'c' is no edge" 'the error says that it is no edge'
+exits 2 'flow link without an edge' "$weft" flow link "$once"
+has "$err" 'takes ID FROM,TO' 'the error says what it takes'
+exits 2 'flow add with two files' "$weft" flow add "$once" good.json good.json
+exits 0 'flow link --json' "$weft" flow link "$once" c,d --revision 3 --json
+is "$out" '{"revision":4}' 'the answer has the revision'
+exits 0 'cancel --flow' "$weft" cancel --flow "$once" --kind k --yes
+exits 0 'flow rm of the flow that has grown' "$weft" flow rm "$once"
+exits 0 'flow run with another key' "$weft" flow run good.json --key again --name named
 once=$out
-exits 0 'one of them' "$weft" cancel --flow "$once" --state blocked --yes
-is "$out" 'cancelled 1 execution' 'is cancelled'
-exits 2 'members of nothing' "$weft" ls --flow 7
-has "$err" "'7' is no id of a flow" 'is said'
-exits 0 'out of the way' "$weft" flow rm "$once"
+exits 0 'cancel of one member' "$weft" cancel --flow "$once" --state blocked --yes
+is "$out" 'cancelled 1 execution' 'says that it is cancelled'
+exits 2 'ls --flow of a flow that does not exist' "$weft" ls --flow 7
+has "$err" "'7' is no id of a flow" 'the error names it'
+exits 0 'flow rm of the flow that has grown' "$weft" flow rm "$once"
 echo '{"nodes": [{"name": "a", "kind": "k"}]}' >one.json
-exits 0 'one node' "$weft" flow run one.json
+exits 0 'flow run of one node' "$weft" flow run one.json
 one=$out
-exits 0 'drawn' "$weft" flow show "$one"
-has "$out" '^1 node: 1 ready' 'is one node'
-exits 0 'out of the way' "$weft" flow rm "$one"
+exits 0 'flow show of one node' "$weft" flow show "$one"
+has "$out" '^1 node: 1 ready' 'the count has no plural'
+exits 0 'flow rm of the flow with one node' "$weft" flow rm "$one"
 
 # ---- the examples ----
 
@@ -170,9 +172,10 @@ run "$weft" flow run "$flows/diamond.json"
 id=$out
 carry_out -c 4 -- true
 node_states "$id"
-is "$out" 'fetch succeeded, left succeeded, merge succeeded, right succeeded' 'the diamond'
+is "$out" 'fetch succeeded, left succeeded, merge succeeded, right succeeded' \
+    'the diamond: every node succeeded'
 flow_state "$id"
-is "$out" succeeded 'succeeds'
+is "$out" succeeded 'the diamond: the flow succeeded'
 
 run "$weft" flow run "$flows/race.json"
 id=$out
@@ -180,13 +183,14 @@ id=$out
 carry_out --kind ask --max 1 -- true
 carry_out --kind step -- true
 node_states "$id"
-is "$(grep -o cancelled <<<"$out" | wc -l)" 2 'the losers of the race are cancelled'
-has "$out" 'answer succeeded' 'and the answer is given'
+is "$(grep -o cancelled <<<"$out" | wc -l)" 2 \
+    'the race: the losers are cancelled'
+has "$out" 'answer succeeded' 'the race: the node after the join ran'
 run "$weft" flow show "$id" --json
 json "$out" '[n["reason"] for n in v["nodes"] if n["state"] == "cancelled"] == (
-    2 * ["sibling_quorum_satisfied"])' 'with the reason'
+    2 * ["sibling_quorum_satisfied"])' 'the race: the losers have the reason'
 flow_state "$id"
-is "$out" succeeded 'the race succeeds'
+is "$out" succeeded 'the race: the flow succeeded'
 
 run "$weft" flow run "$flows/quorum.json"
 id=$out
@@ -194,11 +198,11 @@ carry_out --kind step --max 1 -- true
 carry_out --kind review --max 2 -- true
 carry_out --kind step -- true
 node_states "$id"
-has "$out" 'publish succeeded' 'two reviewers are enough'
-has "$out" '(ada|ben|cleo) ready' 'and the third may still come'
+has "$out" 'publish succeeded' 'the quorum: two of three reviewers are enough'
+has "$out" '(ada|ben|cleo) ready' 'the quorum: the third reviewer is not cancelled'
 carry_out --kind review -- true
 flow_state "$id"
-is "$out" succeeded 'the review succeeds'
+is "$out" succeeded 'the quorum: the flow succeeded'
 
 run "$weft" flow run "$flows/failure.json"
 id=$out
@@ -206,11 +210,11 @@ carry_out --kind broken -- sh -c 'echo it does not build >&2; exit 1'
 carry_out --kind step -- true
 node_states "$id"
 is "$out" 'build failed, deploy skipped, lint succeeded, test skipped' \
-    'a failure skips what comes after it'
-exits 0 'it is drawn' "$weft" flow show "$id"
-has "$out" 'build +failed .*it does not build' 'with the error'
+    'the failure: nodes behind it are skipped'
+exits 0 'flow show of a failed flow' "$weft" flow show "$id"
+has "$out" 'build +failed .*it does not build' 'has the error'
 flow_state "$id"
-is "$out" failed 'the flow fails'
+is "$out" failed 'the failure: the flow failed'
 
 run "$weft" flow run "$flows/grow.json"
 id=$out
@@ -220,7 +224,7 @@ carry_out --kind step -c 2 -- true
 node_states "$id"
 is "$out" 'close succeeded, part-1 succeeded, part-2 succeeded, plan succeeded, report succeeded' \
     'a flow grows while it runs'
-exits 6 'it has ended: it grows no more' "$weft" flow add "$id" "$flows/grow-more.json"
+exits 6 'flow add to a flow that has ended' "$weft" flow add "$id" "$flows/grow-more.json"
 
 # ---- through a server ----
 
@@ -233,13 +237,21 @@ fi
 unset WEFT_STORE
 export WEFT_SERVER=$url
 python3 "$flows/map-reduce.py" 1000 >map.json
-exits 0 'map and reduce' "$weft" flow run map.json
+exits 0 'flow run of a thousand parts' "$weft" flow run map.json
 id=$out
-exits 0 'drawn' "$weft" flow show "$id"
-has "$out" 'more +.* blocked' 'not every one of a thousand'
-if (($(wc -l <<<"$out") < 30)); then ok 'but a screen full'; else bad 'but a screen full' "$out"; fi
-exits 0 'drawn' "$weft" flow show "$id" --all
-if (($(wc -l <<<"$out") > 1000)); then ok 'or all'; else bad 'or all' "$out"; fi
+exits 0 'flow show of a thousand parts' "$weft" flow show "$id"
+has "$out" 'more +.* blocked' 'does not draw each of them'
+if (($(wc -l <<<"$out") < 30)); then
+    ok 'flow show of a thousand parts: is not longer than a screen'
+else
+    bad 'flow show of a thousand parts: is not longer than a screen' "$out"
+fi
+exits 0 'flow show --all of a thousand parts' "$weft" flow show "$id" --all
+if (($(wc -l <<<"$out") > 1000)); then
+    ok 'flow show --all of a thousand parts: draws each of them'
+else
+    bad 'flow show --all of a thousand parts: draws each of them' "$out"
+fi
 # A chain, and rows that go on below: what matters of them fits on a screen, too.
 python3 - >long.json <<'END'
 import json
@@ -249,39 +261,44 @@ nodes += [{"name": f"p{i}", "kind": "never", "after": ["n499"]} for i in range(5
 nodes += [{"name": f"q{i}", "kind": "never", "after": [f"p{i}"]} for i in range(500)]
 print(json.dumps({"nodes": nodes}))
 END
-exits 0 'a thousand and five hundred nodes' "$weft" flow run long.json
+exits 0 'flow run of a long chain and a long row' "$weft" flow run long.json
 long=$out
-exits 0 'drawn' "$weft" flow show "$long"
-if (($(wc -l <<<"$out") < 60)); then ok 'on a screen'; else bad 'on a screen' "$out"; fi
+exits 0 'flow show of a long chain and a long row' "$weft" flow show "$long"
+if (($(wc -l <<<"$out") < 60)); then
+    ok 'flow show of a long chain and a long row: is not longer than a screen'
+else
+    bad 'flow show of a long chain and a long row: is not longer than a screen' "$out"
+fi
 has "$out" '^\.\.\. 486 more +486 blocked' 'the middle of the chain is counted'
-has "$out" '^\|- \.\.\. 974 more +974 blocked' 'and what is below a long row'
-is "$(grep -cE '^[ |`-]*[npq][0-9]+ ' <<<"$out")" 40 'the others have lines'
-exits 0 'out of the way' "$weft" flow rm "$long"
-exits 0 'a stale addition' "$weft" flow show "$id" --json
-exits 6 'is refused' "$weft" flow add "$id" "$flows/diamond.json" --revision 7
-has "$err" 'revision 1' 'and told why'
+has "$out" '^\|- \.\.\. 974 more +974 blocked' 'nodes below the long row are counted'
+is "$(grep -cE '^[ |`-]*[npq][0-9]+ ' <<<"$out")" 40 \
+    'flow show of a long chain and a long row: the other nodes have lines'
+exits 0 'flow rm of the long chain' "$weft" flow rm "$long"
+exits 0 'flow show --json of a thousand parts' "$weft" flow show "$id" --json
+exits 6 'flow add with an old revision' "$weft" flow add "$id" "$flows/diamond.json" --revision 7
+has "$err" 'revision 1' 'the error says why'
 printf '{"nodes": [{"name": "x", "kind": "late", "after": ["nobody"]}]}' >late.json
-exits 2 'an addition behind nobody' "$weft" flow add "$id" late.json
-has "$err" nobody 'names him'
-exits 0 'cancelled' "$weft" flow cancel "$id" --wait=30s --json
+exits 2 'flow add after an unknown node' "$weft" flow add "$id" late.json
+has "$err" nobody 'the error names the node'
+exits 0 'flow cancel of a thousand parts' "$weft" flow cancel "$id" --wait=30s --json
 json "$out" 'v["state"] == "cancelled" and v["cancelled"] >= 1000' \
-    'whole: what was blocked behind it may have been skipped'
+    'every member is cancelled or skipped'
 
 # Each of a thousand parts gives a line, and they are counted. What the worker says of a thousand
 # commands is of no use here.
-exits 0 'map and reduce' "$weft" flow run map.json
+exits 0 'flow run of a thousand parts that are worked on' "$weft" flow run map.json
 id=$out
 carry_out -c 8 -- sh -c 'case $WEFT_NODE in
     reduce) cat "$WEFT_UPSTREAM"/map-* | wc -l ;;
     *) echo "\"$WEFT_NODE\"" ;;
 esac'
 run "$weft" flow show "$id"
-has "$out" 'map-reduce: succeeded' 'succeed'
-has "$out" '^1002 nodes: 1002 succeeded' 'whole'
+has "$out" 'map-reduce: succeeded' 'a thousand parts: the flow succeeded'
+has "$out" '^1002 nodes: 1002 succeeded' 'a thousand parts: every node succeeded'
 run "$weft" ls --flow "$id" --limit 1 --json # the newest is the last of the file
 last=$(python3 -c 'import json, sys; print(json.loads(sys.argv[1])["items"][0]["id"])' "$out")
-exits 0 'what it came to' "$weft" show "$last" --result
-is "$out" 1000 'a thousand parts'
+exits 0 'show --result of the last node' "$weft" show "$last" --result
+is "$out" 1000 'it is made of a thousand parts'
 
 # Words are counted in parts and added up, in shell: one part has nothing to say, and one says more
 # than comes along with a claim.
@@ -312,23 +329,27 @@ sum)
     ;;
 esac
 END
-exits 0 'words' "$weft" flow run words.json
+exits 0 'flow run of nodes that read results of upstreams' "$weft" flow run words.json
 words=$out
 carry_out -c 3 -- sh words.sh "$PWD/upstream"
 run "$weft" flow show "$words" --json
 sum=$(python3 -c 'import json, sys; print(json.loads(sys.argv[1])["nodes"][5]["id"])' "$out")
-exits 0 'their sum' "$weft" show "$sum" --result
+exits 0 'show --result of their sum' "$weft" show "$sum" --result
 is "$out" '%2Epart-2 large part%2F1 silent 20000
 4
-0' 'is made of what the others gave'
-if [[ -e $(cat upstream) ]]; then bad 'nothing stays behind'; else ok 'nothing stays behind'; fi
+0' 'a node reads the results of its upstreams from files'
+if [[ -e $(cat upstream) ]]; then
+    bad 'no directory of results stays behind'
+else
+    ok 'no directory of results stays behind'
+fi
 "$weft" work -- true >/dev/null 2>&1 &
 worker=$!
-exits 0 'watched to its end' "$weft" flow run "$flows/diamond.json" --watch=100ms
+exits 0 'flow run --watch' "$weft" flow run "$flows/diamond.json" --watch=100ms
 kill "$worker"
 wait "$worker" || true
-has "$out" 'diamond: succeeded' 'it succeeds'
-exits 0 'removed' "$weft" flow rm "$id"
-exits 3 'it is gone' "$weft" flow show "$id"
+has "$out" 'diamond: succeeded' 'flow run --watch: the flow succeeded'
+exits 0 'flow rm of a flow that has ended' "$weft" flow rm "$id"
+exits 3 'flow show of a removed flow' "$weft" flow show "$id"
 
 plan

@@ -8,21 +8,24 @@ source "$(dirname "$0")/common.bash"
 
 serve_hello
 sed -n '/^```sh$/,/^```$/p' "$readme" | sed '/^```/d' >blocks
-is "$(grep -c '^weft\|^curl' blocks)" 15 'commands to paste'
+is "$(grep -c '^weft\|^curl' blocks)" 15 'the README has commands to paste'
 # On the port of this server instead of the usual one.
 {
     echo 'set -eu'
     sed -e "s|localhost:7717|${url#http://}|" -e "s|\$PWD/build|$(dirname "$weft")|" blocks
 } >script
 export WEFT_SERVER=$url
-exits 0 'all of them work' timeout 100 bash script
-is "$(grep -c 'default  *greet  *ready' <<<"$out")" 3 'three are waiting'
-is "$(grep -c 'default  *greet  *succeeded' <<<"$out")" 3 'three have succeeded'
-has "$out" '^Hello, Edsger!' 'the one with a key is not done twice'
-has "$out" '^ *1  *failed .*disk full' 'the history tells what failed'
-has "$out" '^attempt +3 of 25 used$' 'and that it was tried again'
+exits 0 'the commands of the README, pasted' timeout 100 bash script
+is "$(grep -c 'default  *greet  *ready' <<<"$out")" 3 \
+    'the commands of the README, pasted: three executions wait at first'
+is "$(grep -c 'default  *greet  *succeeded' <<<"$out")" 3 \
+    'the commands of the README, pasted: three executions have succeeded in the end'
+has "$out" '^Hello, Edsger!' 'an execution with a key is not done twice'
+has "$out" '^ *1  *failed .*disk full' 'the history shows what failed'
+has "$out" '^attempt +3 of 25 used$' 'the history shows that it was tried again'
 has "$out" ' words: open ' 'a flow is drawn'
-has "$out" '^3 nodes: 3 succeeded' 'and carried out'
-has "$out" '^`- sum +succeeded .* all of one, two' 'to its last node'
-has "$out" '"lane":"images","kind":"resize","payload":\{"width":80\}' 'a claim over HTTP'
+has "$out" '^3 nodes: 3 succeeded' 'the flow is carried out'
+has "$out" '^`- sum +succeeded .* all of one, two' 'the last node of the flow succeeded'
+has "$out" '"lane":"images","kind":"resize","payload":\{"width":80\}' \
+    'a claim over HTTP is answered'
 plan

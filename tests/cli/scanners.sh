@@ -39,18 +39,19 @@ print(urllib.request.urlopen(sys.argv[1], timeout=10).read().decode())' "$1"
 
 # ---- a store without servers ----
 
-exits 0 'a new store' "$weft" migrate --store "$store"
-exits 0 'has no replicas' "$weft" replicas --store "$store" --json
-is "$out" '{"items":[]}' 'none at all'
-exits 0 'nor scanners' "$weft" scanners --store "$store" --json
-is "$out" '{"items":[]}' 'that run'
-exits 0 'but a pass can be run' "$weft" scanners run delayed_promoter --store "$store" --json
-json "$out" 'v["name"] == "delayed_promoter" and v["more"] is False' 'and reports'
-exits 2 'run what?' "$weft" scanners run --store "$store"
-exits 2 'what?' "$weft" scanners walk --store "$store"
-exits 3 'a scanner that is not there' "$weft" scanners run lease_expiri --store "$store"
-has "$err" "did you mean 'lease_expiry'" 'it is guessed'
-has "$err" 'there are: intake, lease_expiry' 'and all are named'
+exits 0 'migrate of a new store' "$weft" migrate --store "$store"
+exits 0 'replicas of a new store' "$weft" replicas --store "$store" --json
+is "$out" '{"items":[]}' 'there are none'
+exits 0 'scanners of a new store' "$weft" scanners --store "$store" --json
+is "$out" '{"items":[]}' 'there are none'
+exits 0 'scanners run on a store without a server' "$weft" scanners run delayed_promoter --store \
+    "$store" --json
+json "$out" 'v["name"] == "delayed_promoter" and v["more"] is False' 'prints a report'
+exits 2 'scanners run without a name' "$weft" scanners run --store "$store"
+exits 2 'scanners with an unknown verb' "$weft" scanners walk --store "$store"
+exits 3 'scanners run with a mistyped name' "$weft" scanners run lease_expiri --store "$store"
+has "$err" "did you mean 'lease_expiry'" 'the error suggests the nearest name'
+has "$err" 'there are: intake, lease_expiry' 'the error lists all names'
 
 # ---- one server ----
 
@@ -65,30 +66,36 @@ fi
 ok 'a server starts'
 until_has 'alive' 'its row is there' "$weft" replicas --store "$store"
 export WEFT_SERVER=$url
-exits 0 'the list of a server' "$weft" replicas
-has "$out" '^REPLICA +HOST +PID +VERSION +STATE +UP +SEEN +URL +SCANNERS$' 'has titles'
-has "$out" "^[0-9a-f]{8} +[^ ]+ +$server_pid +[0-9.]+ +alive .* $url +all\$" 'and itself'
-exits 0 'in colours' "$weft" replicas --color always
-has "$out" $'\033\[32malive' 'it is green'
-exits 0 'for programs' "$weft" replicas --json
-json "$out" '[i["state"] for i in v["items"]] == ["alive"] and "settings" in v["items"][0]' 'too'
+exits 0 'replicas of a server' "$weft" replicas
+has "$out" '^REPLICA +HOST +PID +VERSION +STATE +UP +SEEN +URL +SCANNERS$' 'the table has titles'
+has "$out" "^[0-9a-f]{8} +[^ ]+ +$server_pid +[0-9.]+ +alive .* $url +all\$" \
+    'lists the server itself'
+exits 0 'replicas --color always' "$weft" replicas --color always
+has "$out" $'\033\[32malive' 'alive is green'
+exits 0 'replicas --json' "$weft" replicas --json
+json "$out" '[i["state"] for i in v["items"]] == ["alive"] and "settings" in v["items"][0]' \
+    'has one replica that is alive'
 
-exits 0 'its scanners' "$weft" scanners
-has "$out" '^SCANNER +HOST +REPLICA +EVERY +LAST +TOOK +LAG +ONLY +COUNTED +ERROR$' 'have titles'
+exits 0 'scanners of a server' "$weft" scanners
+has "$out" '^SCANNER +HOST +REPLICA +EVERY +LAST +TOOK +LAG +ONLY +COUNTED +ERROR$' \
+    'the table has titles'
 until_has '^intake .* 1 s +(now|[0-9]+ s ago) +[0-9]+ ms' 'and run' "$weft" scanners
-exits 0 'for programs' "$weft" scanners --json
-json "$out" 'v["items"][0]["name"] == "intake" and v["items"][0]["enabled"] is True' 'a list'
+exits 0 'scanners --json of a server' "$weft" scanners --json
+json "$out" 'v["items"][0]["name"] == "intake" and v["items"][0]["enabled"] is True' \
+    'the first scanner is intake, and it is enabled'
 names=$(python3 -c 'import json, sys
 print(*(i["name"] for i in json.loads(sys.argv[1])["items"]))' "$out")
-exits 0 'on the store' "$weft" scanners --store "$store" --json
+exits 0 'scanners of the store' "$weft" scanners --store "$store" --json
 is "$(python3 -c 'import json, sys
-print(*(i["name"] for i in json.loads(sys.argv[1])["items"]))' "$out")" "$names" 'they are the same'
+print(*(i["name"] for i in json.loads(sys.argv[1])["items"]))' "$out")" "$names" \
+    'scanners of the store are the same as those of the server'
 for name in $names; do
-    exits 0 "one pass of $name" "$weft" scanners run "$name"
-    has "$out" "^$name: .* \([0-9.]+ m?s\)" 'and its report'
+    exits 0 "scanners run $name" "$weft" scanners run "$name"
+    has "$out" "^$name: .* \([0-9.]+ m?s\)" 'prints a report'
 done
-exits 0 'a pass for programs' "$weft" scanners run intake --json
-json "$out" 'v["name"] == "intake" and v["duration_ms"] >= 0 and "counters" in v' 'is an object'
+exits 0 'scanners run --json' "$weft" scanners run intake --json
+json "$out" 'v["name"] == "intake" and v["duration_ms"] >= 0 and "counters" in v' \
+    'the report is an object'
 
 lists() {
     grep -c '^{"items":' watch.txt || true
@@ -97,20 +104,20 @@ lists() {
 timeout 60 "$weft" scanners --watch=100ms --json >>watch.txt 2>/dev/null &
 watcher=$!
 for ((i = 0; i < 1000 && $(lists) <= 3; i++)); do sleep 0.05; done
-if (($(lists) > 3)); then ok 'a list again and again'; else
+if (($(lists) > 3)); then ok 'scanners --watch --json prints a line again and again'; else
     bad 'a list again and again' "$(wc -l watch.txt)"
 fi
 kill "$watcher"
 wait "$watcher" 2>/dev/null || true
-lacks "$(cat watch.txt)" $'\033' 'without codes where there is no terminal'
+lacks "$(cat watch.txt)" $'\033' 'scanners --watch in a pipe prints no codes for a terminal'
 
 run "$weft" doctor --store "$store" # which finds fault with the database of the tests
-has "$out" '^ok +replicas +alive: 1' 'sees a replica'
-has "$out" '^ok +scanner_coverage ' 'that runs everything'
+has "$out" '^ok +replicas +alive: 1' 'doctor counts one living replica'
+has "$out" '^ok +scanner_coverage ' 'doctor finds that every scanner runs'
 
 # ---- what the manual says ----
 
-exits 0 'the scanners' "$weft" scanners --json
+exits 0 'scanners --json of a server, again' "$weft" scanners --json
 if wrong=$(python3 - "$manual" "$out" <<'END'
 import json, re, sys
 text = open(sys.argv[1], encoding="utf-8").read()
@@ -125,7 +132,7 @@ END
 ); then ok 'are in the manual as they are'; else bad 'are in the manual as they are' "$wrong"; fi
 metrics=$(fetch "$url/metrics")
 for name in $(grep -o 'weft_scanner_[a-z_]*' "$manual" | sort -u); do
-    has "$metrics" "^# TYPE $name " "$name is a metric"
+    has "$metrics" "^# TYPE $name " "the metric $name exists"
 done
 
 # ---- another one, which dies ----
@@ -133,20 +140,22 @@ done
 "$weft" serve --store "$store" --listen 127.0.0.1:0 >second.txt 2>second.log &
 second_pid=$!
 until_has " $second_pid .* alive" 'a second server is on the list' "$weft" replicas
-exits 0 'the scanners' "$weft" scanners --json
-json "$out" 'len({i["replica"] for i in v["items"]}) == 2' 'are those of both'
+exits 0 'scanners of two servers' "$weft" scanners --json
+json "$out" 'len({i["replica"] for i in v["items"]}) == 2' 'has the scanners of both'
 dead=$second_pid
 end_second KILL
 until_has " $dead +[^ ]+ +dead " 'one that was killed is dead' "$weft" replicas
-has "$out" "^[0-9a-f]{8} +[^ ]+ +$server_pid .* alive" 'the other lives'
-exits 0 'the scanners' "$weft" scanners --json
-json "$out" 'len({i["replica"] for i in v["items"]}) == 1' 'are those of the living'
+has "$out" "^[0-9a-f]{8} +[^ ]+ +$server_pid .* alive" \
+    'after the death of one server the other is listed as alive'
+exits 0 'scanners after the death of a server' "$weft" scanners --json
+json "$out" 'len({i["replica"] for i in v["items"]}) == 1' 'has the scanners of the living one'
 run "$weft" doctor --store "$store" # which finds fault with the database of the tests
-has "$out" "^warn +replicas .* pid $dead is dead" 'says who died'
+has "$out" "^warn +replicas .* pid $dead is dead" 'doctor names the dead server'
 
 kill "$server_pid"
 wait "$server_pid" || true
-lacks "$("$weft" replicas --store "$store")" " $server_pid " 'who stops in order leaves the list'
+lacks "$("$weft" replicas --store "$store")" " $server_pid " \
+    'a server that stops in order leaves the list'
 server_pid=
 
 # ---- a server without scanners, alone ----
@@ -157,14 +166,14 @@ unset WEFT_STORE WEFT_SCANNERS
 if [[ -z $url ]]; then bad 'it starts' "$(cat serve.log)"; else ok 'it starts'; fi
 export WEFT_SERVER=$url
 until_has '"warning".*intake, lease_expiry' 'it is ready, and warns' fetch "$url/readyz"
-exits 0 'the doctor' "$weft" doctor
-has "$out" '^warn +ready .*: intake, lease_expiry' 'passes it on'
-exits 0 'its scanners' "$weft" scanners
-has "$out" '^intake .* off +- +- ' 'are off'
-exits 0 'the list' "$weft" replicas
-has "$out" " $server_pid .* none\$" 'says so'
-exits 1 'the doctor on the store' "$weft" doctor --store "$store"
-has "$out" '^bad +scanner_coverage .*: intake, lease_expiry' 'finds that bad'
-exits 0 'a pass by hand' "$weft" scanners run intake
-has "$out" '^intake: ' 'runs even so'
+exits 0 'doctor of a server without scanners' "$weft" doctor
+has "$out" '^warn +ready .*: intake, lease_expiry' 'has the warning of the server'
+exits 0 'scanners of a server without scanners' "$weft" scanners
+has "$out" '^intake .* off +- +- ' 'every scanner is off'
+exits 0 'replicas of a server without scanners' "$weft" replicas
+has "$out" " $server_pid .* none\$" 'SCANNERS is none'
+exits 1 'doctor of the store without scanners' "$weft" doctor --store "$store"
+has "$out" '^bad +scanner_coverage .*: intake, lease_expiry' 'a scanner that runs nowhere is bad'
+exits 0 'scanners run on a server without scanners' "$weft" scanners run intake
+has "$out" '^intake: ' 'the pass runs'
 plan

@@ -64,18 +64,19 @@ for group in build test check bench fresh; do
     lacks "$(cat calls/apt)" 'without the lock' "$group: only one setup installs at a time"
 done
 setup build test
-is "$(asked)" "$(named build test)" 'two groups: every package of both'
-has "$out" '^setup: installing gcc libc6-dev ' 'it says what it installs'
-has "$err" '^setup: 40 % Installing gcc' 'and how far it is'
+is "$(asked)" "$(named build test)" 'setup of two groups installs the packages of both'
+has "$out" '^setup: installing gcc libc6-dev ' 'setup says what it installs'
+has "$err" '^setup: 40 % Installing gcc' 'setup says how far it is'
 setup nonsense
-is "$status" 2 'an unknown group is refused'
+is "$status" 2 'setup of an unknown group is refused'
 
 # ---- Services are neither started nor enabled ----------------------------------------------------
 
 setup test
 lacks "$(cat calls/apt)" 'services may start' 'no service may start while packages are installed'
 has "$(cat calls/cluster)" '^create_main_cluster = false' 'PostgreSQL is told to make no cluster'
-is "$(cat machine/etc/postgresql-common/createcluster.conf)" '# as installed' 'for this time only'
+is "$(cat machine/etc/postgresql-common/createcluster.conf)" '# as installed' \
+    'the setting for PostgreSQL is removed afterwards'
 if [[ -e machine/usr/sbin/policy-rc.d ]]; then
     bad 'services of other packages may start afterwards'
 else
@@ -88,7 +89,7 @@ done
 printf '#!/bin/sh\nexit 101\n' >machine/usr/sbin/policy-rc.d
 chmod 755 machine/usr/sbin/policy-rc.d
 setup test
-has "$(cat machine/usr/sbin/policy-rc.d)" 'exit 101' 'a policy of the machine stays'
+has "$(cat machine/usr/sbin/policy-rc.d)" 'exit 101' 'a policy of the machine stays in place'
 rm machine/usr/sbin/policy-rc.d
 stand_in dpkg-query <<<"printf '%s ' installed:postgresql-common installed:pgbouncer"
 setup test
@@ -100,10 +101,10 @@ stand_in dpkg-query <<<'exit 1'
 apt_status=100
 setup build
 apt_status=0
-is "$status" 1 'apt-get fails: so does setup'
-has "$err" '^setup: apt-get could not install gcc ' 'it names the packages'
-has "$err" 'E: what apt-get says' 'and shows what apt-get said'
-has "$(cat calls/apt)" ' update$' 'the lists were fetched before giving up'
+is "$status" 1 'setup fails when apt-get fails'
+has "$err" '^setup: apt-get could not install gcc ' 'setup names the packages when apt-get fails'
+has "$err" 'E: what apt-get says' 'setup shows what apt-get printed'
+has "$(cat calls/apt)" ' update$' 'setup fetches the lists before it gives up'
 
 mkdir bare
 for name in bash env awk sed apt-get dpkg-query; do
@@ -112,11 +113,15 @@ done
 printf '#!/bin/bash\necho 1000\n' >bare/id
 chmod 755 bare/id
 rm -f calls/*
-exits 1 'neither root nor sudo' env PATH="$scratch/bare" "$root/tools/setup" build
+exits 1 'setup without root and sudo' env PATH="$scratch/bare" "$root/tools/setup" build
 line=$(grep '^    apt-get install ' <<<"$err")
 is "$(tr ' ' '\n' <<<"${line##*recommends }" | sort | xargs)" "$(named build test)" \
     'prints the command to paste, for building and testing at once'
-if [[ -e calls/apt ]]; then bad 'and installs nothing'; else ok 'and installs nothing'; fi
+if [[ -e calls/apt ]]; then
+    bad 'setup without root and sudo installs nothing'
+else
+    ok 'setup without root and sudo installs nothing'
+fi
 
 # ---- What meson asks for -------------------------------------------------------------------------
 

@@ -7,7 +7,7 @@
  */
 
 #include "base/buf.h"
-#include "cmd/bench/bench_report.h"
+#include "cmd/bench/bench_plan.h"
 #include "tap.h"
 
 #include <netinet/in.h>

@@ -10,6 +10,7 @@
 #include "cmd/work/child.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -351,7 +352,7 @@ static void test_death(void)
         int ends[2];
         char text[64] = "";
         char *rest = text;
-        if (!ok(weft_pipe(ends), "a pipe"))
+        if (!ok(pipe2(ends, O_CLOEXEC) == 0, "a pipe"))
             return;
         (void)fflush(stdout);
         pid_t pid = fork();
@@ -373,7 +374,7 @@ static void test_death(void)
     }
 }
 
-/* A guard that is ended has killed nobody who was reported to be gone. */
+/* A guard that ends kills no group that was reported to have ended. */
 static void test_guard(void)
 {
     struct weft_guard guard;

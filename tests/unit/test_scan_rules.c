@@ -4,7 +4,7 @@
 
 #include "tap.h"
 
-#include "cmd/serve/scan_rules.h"
+#include "cmd/serve/settings.h"
 #include "engine/scan/pass.h"
 #include "net/server.h"
 #include "weft/admin.h"

@@ -4,9 +4,8 @@
 
 #include "base/arena.h"
 #include "base/str.h"
-#include "cmd/cli/line.h"
+#include "cmd/cli/cli.h"
 #include "cmd/cli/text.h"
-#include "cmd/cli/typed.h"
 #include "cmd/serve/settings.h"
 #include "tap.h"
 
@@ -161,13 +160,13 @@ static void test_mask(void)
 
 enum { WORDS_MAX = 12 };
 
-static bool parse(struct weft_cli *cli, const char *const *word)
+static void parse(struct weft_cli *cli, const char *const *word)
 {
     char *argv[WORDS_MAX];
     int argc = 0;
     for (; word[argc]; argc++)
         argv[argc] = weft_arena_strdup(cli->arena, word[argc]);
-    return weft_line_parse(cli, argc, argv);
+    weft_line_parse(cli, argc, argv);
 }
 
 static void test_lines(void)
@@ -207,20 +206,21 @@ static void test_lines(void)
     };
     for (size_t i = 0; i < WEFT_LEN(row); i++) {
         struct weft_cli cli = {.arena = weft_arena_new()};
-        const char *const *arg;
-        ok(parse(&cli, row[i].word) && cli.command, "%s is taken", row[i].name);
+        parse(&cli, row[i].word);
+        ok(cli.command != NULL, "%s is taken", row[i].name);
         is_str(cli.command ? cli.command->name : NULL, row[i].command, "%s: the command",
                row[i].name);
         is_str(weft_cli_get(&cli, row[i].option), row[i].value, "%s: --%s", row[i].name,
                row[i].option);
-        is_int(weft_cli_args(&cli, &arg), row[i].args, "%s: so many arguments", row[i].name);
+        is_int(cli.arg_count, row[i].args, "%s: so many arguments", row[i].name);
         if (row[i].args > 0)
-            is_str(arg[0], row[i].arg, "%s: the argument", row[i].name);
+            is_str(cli.arg[0], row[i].arg, "%s: the argument", row[i].name);
         weft_arena_free(cli.arena);
     }
     struct weft_cli cli = {.arena = weft_arena_new()};
     const char *const *value;
-    ok(parse(&cli, (const char *const[]){"weft", "submit", "-ta=1", "--tag", "b=2", NULL}), "tags");
+    parse(&cli, (const char *const[]){"weft", "submit", "-ta=1", "--tag", "b=2", NULL});
+    ok(cli.command != NULL, "a command line with two tags is taken");
     is_int(weft_cli_all(&cli, "tag", &value), 2, "all of them");
     is_str(value[1], "b=2", "in order");
     weft_arena_free(cli.arena);
@@ -232,7 +232,7 @@ static void test_tables(void)
     for (size_t i = 0; weft_commands[i]; i++) {
         const struct weft_command *command = weft_commands[i];
         bool whole = command->name && command->args && command->summary && command->about &&
-                     command->example && command->run && command->args_min <= command->args_max;
+                     command->example && command->run;
         ok(whole, "%s has all that the manual needs", command->name);
         for (const struct weft_option *at = command->option; at && at->name; at++) {
             bool twice = false;

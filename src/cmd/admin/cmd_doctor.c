@@ -5,16 +5,11 @@
  * lives and is ready, because it does not expose its database.
  */
 
-#include "base/arena.h"
 #include "base/clock.h"
-#include "base/json.h"
-#include "cmd/cli/cli.h"
-#include "cmd/cli/cli_json.h"
-#include "cmd/cli/line.h"
+#include "cmd/cli/output.h"
 #include "engine/admin/doctor.h"
 #include "engine/engine.h"
 #include "fetch/fetch.h"
-#include "wire/wire.h"
 
 #include <string.h>
 
@@ -53,7 +48,7 @@ static void add_failure(struct checklist *list, const char *what, const struct w
 
 static void examine_store(struct checklist *list, const char *url)
 {
-    /* It neither creates a store nor migrates one. */
+    /* The doctor neither creates a store nor migrates one. */
     const struct weft_engine_config config = {
         .url = url, .connections = 2, .no_migrate = true, .must_exist = true};
     struct weft_engine *engine = NULL;
@@ -78,7 +73,7 @@ static void examine_store(struct checklist *list, const char *url)
 
 /* ---- A server -------------------------------------------------------------------------------- */
 
-/* The text of a member, or of a member of that; NULL: there is none. */
+/* The text of the member `name`, or of its member `inner`; NULL: the body has none. */
 static const char *text_in(const struct weft_buf *body, const char *name, const char *inner,
                            struct weft_arena *arena)
 {
@@ -163,19 +158,16 @@ static void examine_server(struct checklist *list, const struct weft_cli *cli, c
 
 /* ---- What is printed ------------------------------------------------------------------------- */
 
-static const char *const level_name[] = {
-    [WEFT_FINDING_OK] = "ok",
-    [WEFT_FINDING_WARN] = "warn",
-    [WEFT_FINDING_BAD] = "bad",
+static const struct {
+    const char *name, *color;
+} levels[] = {
+    [WEFT_FINDING_OK] = {"ok", "32"},
+    [WEFT_FINDING_WARN] = {"warn", "33"},
+    [WEFT_FINDING_BAD] = {"bad", "31"},
 };
 
 static void print_list(const struct checklist *list, bool color)
 {
-    static const char *const paint[] = {
-        [WEFT_FINDING_OK] = "\033[32m",
-        [WEFT_FINDING_WARN] = "\033[33m",
-        [WEFT_FINDING_BAD] = "\033[31m",
-    };
     int width = 0;
     for (size_t i = 0; i < list->count; i++) {
         int size = (int)strlen(list->item[i].what);
@@ -183,8 +175,10 @@ static void print_list(const struct checklist *list, bool color)
     }
     for (size_t i = 0; i < list->count; i++) {
         const struct weft_finding *item = &list->item[i];
-        printf("%s%-4s%s  %-*s  %s\n", color ? paint[item->level] : "", level_name[item->level],
-               color ? "\033[0m" : "", width, item->what, item->detail ? item->detail : "");
+        char level[8];
+        (void)snprintf(level, sizeof(level), "%-4s", levels[item->level].name);
+        weft_put_painted(color ? levels[item->level].color : NULL, level);
+        printf("  %-*s  %s\n", width, item->what, item->detail ? item->detail : "");
         if (item->advice)
             printf("      %-*s  -> %s\n", width, "", item->advice);
     }
@@ -201,7 +195,7 @@ static void print_json(const struct checklist *list)
     for (size_t i = 0; i < list->count; i++) {
         weft_json_begin_object(json);
         weft_json_add_text(json, "what", list->item[i].what);
-        weft_json_add_text(json, "level", level_name[list->item[i].level]);
+        weft_json_add_text(json, "level", levels[list->item[i].level].name);
         weft_json_add_text(json, "detail", list->item[i].detail);
         weft_json_add_text(json, "advice", list->item[i].advice);
         weft_json_end_object(json);

@@ -9,21 +9,26 @@
  * mistyped name, unless --create says otherwise.
  */
 
-#include "cmd/cli/cli_json.h"
-#include "cmd/cli/line.h"
-#include "cmd/cli/table.h"
-#include "cmd/cli/typed.h"
-
-#include "base/arena.h"
-#include "base/base.h"
-#include "base/err.h"
 #include "base/limits.h"
+#include "cmd/cli/output.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 /* ---- Looking --------------------------------------------------------------------------------- */
+
+/* The age of counts, on a line below their table. */
+static void put_age(const struct weft_counts *counts)
+{
+    enum { NOW_MS = 50 };
+    if (counts->count == 0 || counts->age_ms < 0)
+        return;
+    if (counts->age_ms < NOW_MS)
+        printf("as of now\n");
+    else
+        printf("as of %.1f s ago\n", (double)counts->age_ms / 1000);
+}
 
 /* Settings and counts of one lane; either may be missing. */
 struct row {
@@ -62,61 +67,49 @@ static struct rows join(const struct weft_lanes *lanes, const struct weft_counts
     return rows;
 }
 
-static const char *weights_text(const struct weft_lane *lane, struct weft_arena *arena)
-{
-    const char *text = "";
-    for (size_t i = 0; i < lane->weight_count; i++)
-        text = weft_arena_printf(arena, "%s%s%s=%d", text, i ? " " : "", lane->weights[i].tenant,
-                                 lane->weights[i].weight);
-    return text;
-}
-
-/* As it would be typed. */
-static const char *kept_text(const struct weft_lane *lane, struct weft_arena *arena)
+/* The settings of a lane and the number of its executions. */
+static void put_settings(struct weft_table *table, const void *item)
 {
     static const struct {
         int64_t ms;
         const char *unit;
     } units[] = {{86400000, "d"}, {3600000, "h"}, {60000, "m"}, {1000, "s"}, {1, "ms"}};
-    size_t i = 0;
-    if (lane->retention_ms == 0)
-        return "-";
-    while (lane->retention_ms % units[i].ms != 0)
-        i++;
-    return weft_arena_printf(arena, "%" PRId64 "%s", lane->retention_ms / units[i].ms,
-                             units[i].unit);
+    const struct row *row = item;
+    const struct weft_lane *lane = &row->lane;
+    const uint64_t *count = row->count ? row->count->count : NULL;
+    size_t unit = 0;
+    weft_table_cell(table, "%s", lane->paused ? "paused" : "open");
+    if (lane->max_running > 0)
+        weft_table_cell(table, "%d", lane->max_running);
+    else
+        weft_table_cell(table, "-");
+    while (lane->retention_ms % units[unit].ms != 0)
+        unit++;
+    if (lane->retention_ms > 0) /* as it would be typed */
+        weft_table_cell(table, "%" PRId64 "%s", lane->retention_ms / units[unit].ms,
+                        units[unit].unit);
+    else
+        weft_table_cell(table, "-");
+    weft_table_cell(table, "%" PRIu64, count ? count[WEFT_STATE_READY] : 0);
+    weft_table_cell(table, "%" PRIu64, count ? count[WEFT_STATE_RUNNING] : 0);
+    const char *weights = "";
+    for (size_t i = 0; i < lane->weight_count; i++)
+        weights = weft_arena_printf(weft_table_arena(table), "%s%s%s=%d", weights, i ? " " : "",
+                                    lane->weights[i].tenant, lane->weights[i].weight);
+    weft_table_cell(table, "%s", weights);
 }
 
-static void put_table(const struct weft_cli *cli, const struct rows *rows)
-{
-    static const struct weft_column column[] = {
-        {.title = "LANE", .give = 2},
-        {.title = "CLAIMS"},
-        {.title = "LIMIT", .align = WEFT_RIGHT},
-        {.title = "KEPT", .align = WEFT_RIGHT},
-        {.title = "READY", .align = WEFT_RIGHT},
-        {.title = "RUNNING", .align = WEFT_RIGHT},
-        {.title = "WEIGHTS", .give = 1},
-    };
-    struct weft_table *table = weft_table_new(cli, column, WEFT_LEN(column));
-    for (size_t i = 0; i < rows->count; i++) {
-        const struct weft_lane *lane = &rows->item[i].lane;
-        const uint64_t *count = rows->item[i].count ? rows->item[i].count->count : NULL;
-        weft_table_cell(table, "%s", lane->name);
-        weft_table_cell(table, "%s", lane->paused ? "paused" : "open");
-        if (lane->max_running > 0)
-            weft_table_cell(table, "%d", lane->max_running);
-        else
-            weft_table_cell(table, "-");
-        weft_table_cell(table, "%s", kept_text(lane, cli->arena));
-        weft_table_cell(table, "%" PRIu64, count ? count[WEFT_STATE_READY] : 0);
-        weft_table_cell(table, "%" PRIu64, count ? count[WEFT_STATE_RUNNING] : 0);
-        weft_table_cell(table, "%s", weights_text(lane, cli->arena));
-    }
-    weft_table_print(table);
-}
+static const struct weft_column columns[] = {
+    {"LANE", WEFT_LEFT, 2, weft_cell_text, offsetof(struct row, lane.name)},
+    {"CLAIMS", WEFT_LEFT, 0, put_settings, 0},
+    {"LIMIT", WEFT_RIGHT, 0, NULL, 0},
+    {"KEPT", WEFT_RIGHT, 0, NULL, 0},
+    {"READY", WEFT_RIGHT, 0, NULL, 0},
+    {"RUNNING", WEFT_RIGHT, 0, NULL, 0},
+    {"WEIGHTS", WEFT_LEFT, 1, NULL, 0},
+};
 
-/* Says that there is no such lane, and which there are. */
+/* The error for an unknown lane; its hint lists the lanes in use. */
 static enum weft_exit no_such_lane(const struct weft_cli *cli, const char *name, const char *advice,
                                    const struct weft_lanes *lanes)
 {
@@ -150,15 +143,12 @@ static enum weft_exit put_lanes(const struct weft_cli *cli, const char *name,
             return no_such_lane(cli, name, "", lanes);
         rows = (struct rows){.item = found, .count = 1};
     }
-    if (!weft_cli_json(cli)) {
-        put_table(cli, &rows);
-        weft_cli_put_age(counts);
-        return WEFT_EXIT_OK;
-    }
-    if (name) /* the lane is the first member of a row */
+    if (name && weft_cli_json(cli)) /* the lane is the first member of a row */
         weft_json_out_item(&weft_wire_lane, rows.item);
     else
-        weft_json_out_items(&weft_wire_lane, rows.item, sizeof(*rows.item), rows.count);
+        weft_cli_put_list(cli, WEFT_LIST(columns, weft_wire_lane, rows));
+    if (!weft_cli_json(cli))
+        put_age(counts);
     return WEFT_EXIT_OK;
 }
 
@@ -178,7 +168,7 @@ static enum weft_exit show(const struct weft_cli *cli, struct weft *weft, const 
 
 /* ---- Setting --------------------------------------------------------------------------------- */
 
-/* The first option that sets something, NULL: there is none. */
+/* The first option that changes the lane; NULL: none was given. */
 static const char *first_change(const struct weft_cli *cli)
 {
     static const char *const changes[] = {"pause",     "resume", "max-running",
@@ -189,15 +179,15 @@ static const char *first_change(const struct weft_cli *cli)
     return NULL;
 }
 
-/* tenant=N into the list; 0 takes the tenant off it. */
-static bool put_weight(const struct weft_cli *cli, const char *text, struct weft_weight *weight,
+/* Puts TENANT=N into the list; with N = 0 the tenant is removed from it. */
+static void put_weight(const struct weft_cli *cli, const char *text, struct weft_weight *weight,
                        size_t *count)
 {
     const char *equals = strrchr(text, '=');
     int64_t number;
     if (!equals || equals == text || !weft_number_typed(equals + 1, &number) || number < 0 ||
         number > 1000)
-        return weft_cli_refuse(cli, "--weight is '%s': it must be TENANT=N, N up to 1000", text);
+        weft_cli_usage(cli, "--weight is '%s': it must be TENANT=N, N up to 1000", text);
     const char *tenant = weft_arena_printf(cli->arena, "%.*s", (int)(equals - text), text);
     size_t i = 0;
     while (i < *count && strcmp(weight[i].tenant, tenant) != 0)
@@ -208,11 +198,10 @@ static bool put_weight(const struct weft_cli *cli, const char *text, struct weft
     } else if (i < *count) {
         weight[i] = weight[--*count];
     }
-    return true;
 }
 
-/* What is asked for, over what there is. */
-static bool amend(const struct weft_cli *cli, struct weft_lane *lane)
+/* Replaces the settings that the command line names; the others stay as they are. */
+static void amend(const struct weft_cli *cli, struct weft_lane *lane)
 {
     const char *const *text;
     size_t given = weft_cli_all(cli, "weight", &text), count = lane->weight_count;
@@ -220,15 +209,13 @@ static bool amend(const struct weft_cli *cli, struct weft_lane *lane)
     for (size_t i = 0; i < count; i++)
         weight[i] = lane->weights[i];
     for (size_t i = 0; i < given; i++)
-        if (!put_weight(cli, text[i], weight, &count))
-            return false;
+        put_weight(cli, text[i], weight, &count);
     lane->weights = weight;
     lane->weight_count = count;
     if (weft_cli_has(cli, "pause") || weft_cli_has(cli, "resume"))
         lane->paused = weft_cli_has(cli, "pause");
     lane->max_running = (int32_t)weft_cli_i64(cli, "max-running", 0, INT32_MAX, lane->max_running);
     lane->retention_ms = weft_cli_ms(cli, "retention", 0, WEFT_DELAY_MAX_MS, lane->retention_ms);
-    return true;
 }
 
 static enum weft_exit set(const struct weft_cli *cli, struct weft *weft, const char *name)
@@ -236,7 +223,7 @@ static enum weft_exit set(const struct weft_cli *cli, struct weft *weft, const c
     struct weft_err err = {0};
     struct weft_lanes lanes = {0};
     struct weft_lane lane = {.name = name};
-    enum weft_exit code = WEFT_EXIT_OK;
+    enum weft_exit code;
     bool in_use = false;
     if (weft_lanes(weft, &lanes, &err))
         return weft_cli_fail(&err);
@@ -244,17 +231,18 @@ static enum weft_exit set(const struct weft_cli *cli, struct weft *weft, const c
         in_use = strcmp(lanes.item[i].name, name) == 0;
         lane = in_use ? lanes.item[i] : lane;
     }
-    if (!in_use && !weft_cli_has(cli, "create"))
+    if (!in_use && !weft_cli_has(cli, "create")) {
         code = no_such_lane(cli, name, "use --create to set it up before its first work; ", &lanes);
-    else if (!amend(cli, &lane))
-        code = WEFT_EXIT_USAGE;
-    else if (weft_lane_put(weft, &lane, &err))
-        code = weft_cli_fail(&err);
+    } else {
+        amend(cli, &lane);
+        code = weft_lane_put(weft, &lane, &err) ? weft_cli_fail(&err) : WEFT_EXIT_OK;
+    }
     weft_lanes_free(&lanes);
     return code == WEFT_EXIT_OK ? show(cli, weft, name) : code;
 }
 
-static enum weft_exit take_off(const struct weft_cli *cli, struct weft *weft, const char *name)
+static enum weft_exit remove_settings(const struct weft_cli *cli, struct weft *weft,
+                                      const char *name)
 {
     struct weft_err err = {0};
     if (weft_lane_remove(weft, name, &err))
@@ -273,21 +261,16 @@ static enum weft_exit take_off(const struct weft_cli *cli, struct weft *weft, co
 
 static enum weft_exit run_lanes(struct weft_cli *cli)
 {
-    const char *const *arg;
-    const char *name = weft_cli_args(cli, &arg) > 0 ? arg[0] : NULL;
-    const char *change = first_change(cli);
+    const char *name = cli->arg[0], *change = first_change(cli);
     bool removal = weft_cli_has(cli, "remove");
-    struct weft *weft;
-    enum weft_exit code;
     if (removal && change)
-        return weft_cli_usage(cli, "--remove and --%s exclude each other", change);
+        weft_cli_usage(cli, "--remove and --%s exclude each other", change);
     if ((removal || change) && !name)
-        return weft_cli_usage(cli, "name the lane that is to be changed");
+        weft_cli_usage(cli, "name the lane that is to be changed");
     if (weft_cli_has(cli, "pause") && weft_cli_has(cli, "resume"))
-        return weft_cli_usage(cli, "--pause and --resume exclude each other");
-    if (!weft_cli_open(cli, &weft, &code))
-        return code;
-    return removal  ? take_off(cli, weft, name)
+        weft_cli_usage(cli, "--pause and --resume exclude each other");
+    struct weft *weft = weft_cli_open(cli);
+    return removal  ? remove_settings(cli, weft, name)
            : change ? set(cli, weft, name)
                     : show(cli, weft, name);
 }
@@ -295,7 +278,6 @@ static enum weft_exit run_lanes(struct weft_cli *cli)
 const struct weft_command weft_command_lanes = {
     .name = "lanes",
     .args = "[NAME]",
-    .args_max = 1,
     .summary = "show lanes, pause and limit them",
     .about =
         "Nothing is claimed from a paused lane; its work stays ready, and what runs goes on. A "
@@ -316,18 +298,106 @@ const struct weft_command weft_command_lanes = {
         "weft lanes nightly --pause --create\nweft lanes nightly --remove",
     .option =
         (const struct weft_option[]){
-            {.name = "pause", .about = "claim nothing from it"},
-            {.name = "resume", .about = "claim from it again"},
-            {.name = "max-running", .value = "N", .about = "at most so many at once; 0: no limit"},
-            {.name = "retention",
-             .value = "TIME",
-             .about = "how long outcomes are kept; 0: as by default, 7d"},
-            {.name = "weight",
-             .value = "TENANT=N",
-             .about = "give a tenant N turns; 0 forgets it; may be repeated"},
-            {.name = "create", .about = "set up a lane that nothing uses yet"},
-            {.name = "remove", .about = "remove its settings"},
+            {"pause", 0, NULL, "claim nothing from it", NULL},
+            {"resume", 0, NULL, "claim from it again", NULL},
+            {"max-running", 0, "N", "at most so many at once; 0: no limit", NULL},
+            {"retention", 0, "TIME", "how long outcomes are kept; 0: as by default, 7d", NULL},
+            {"weight", 0, "TENANT=N", "give a tenant N turns; 0 forgets it; may be repeated", NULL},
+            {"create", 0, NULL, "set up a lane that nothing uses yet", NULL},
+            {"remove", 0, NULL, "remove its settings", NULL},
             {.name = NULL},
         },
     .run = run_lanes,
+};
+
+/* ---- weft counts ----------------------------------------------------------------------------- */
+
+#define AT(member)   offsetof(struct weft_lane_count, member)
+#define STATE(state) AT(count[WEFT_STATE_##state])
+static const struct weft_column count_columns[] = {
+    {"LANE", WEFT_LEFT, 4, weft_cell_text, AT(lane)},
+    {"READY", WEFT_RIGHT, 0, weft_cell_u64, STATE(READY)},
+    {"RUNNING", WEFT_RIGHT, 0, weft_cell_u64, STATE(RUNNING)},
+    {"DELAYED", WEFT_RIGHT, 0, weft_cell_u64, STATE(DELAYED)},
+    {"BLOCKED", WEFT_RIGHT, 3, weft_cell_u64, STATE(BLOCKED)},
+    {"SUSPENDED", WEFT_RIGHT, 2, weft_cell_u64, STATE(SUSPENDED)},
+    {"HELD", WEFT_RIGHT, 1, weft_cell_u64, STATE(HELD)},
+    {"DRAINING", WEFT_RIGHT, 4, weft_cell_u64, AT(draining)},
+    {"DONE/1H", WEFT_RIGHT, 0, weft_cell_u64, AT(succeeded_1h)},
+    {"FAILED/1H", WEFT_RIGHT, 0, weft_cell_u64, AT(failed_1h)},
+};
+
+static void put_counts_table(const struct weft_cli *cli, const struct weft_counts *counts)
+{
+    struct weft_table *table = weft_table_new(cli, count_columns, WEFT_LEN(count_columns));
+    struct weft_lane_count all = {.lane = "(all)"};
+    for (size_t i = 0; i < counts->count; i++) {
+        weft_table_row(table, &counts->item[i]);
+        for (size_t state = 0; state < WEFT_STATE_COUNT; state++)
+            all.count[state] += counts->item[i].count[state];
+        all.succeeded_1h += counts->item[i].succeeded_1h;
+        all.failed_1h += counts->item[i].failed_1h;
+        all.draining += counts->item[i].draining;
+    }
+    if (counts->count > 1)
+        weft_table_row(table, &all);
+    weft_table_print(table);
+    put_age(counts);
+}
+
+static void put_counts_json(const struct weft_counts *counts)
+{
+    struct weft_json_out out;
+    weft_json_out_begin_object(&out);
+    weft_json_key(&out.json, "as_of");
+    weft_wire_put_moment(&out.json, counts->as_of_us);
+    if (counts->age_ms >= 0)
+        weft_json_add_i64(&out.json, "age_ms", counts->age_ms);
+    weft_json_key(&out.json, "items");
+    weft_json_begin_array(&out.json);
+    for (size_t i = 0; i < counts->count; i++)
+        weft_wire_write(&weft_wire_lane_count, &counts->item[i], &out.json);
+    weft_json_out_end_items(&out);
+}
+
+static enum weft_exit put_counts(const struct weft_cli *cli, struct weft *weft)
+{
+    struct weft_err err = {0};
+    struct weft_counts counts = {0};
+    if (weft_counts(weft, weft_cli_get(cli, "lane"), &counts, &err))
+        return weft_cli_fail(&err);
+    if (weft_cli_json(cli))
+        put_counts_json(&counts);
+    else
+        put_counts_table(cli, &counts);
+    weft_counts_free(&counts);
+    return WEFT_EXIT_OK;
+}
+
+static enum weft_exit run_counts(struct weft_cli *cli)
+{
+    return weft_cli_watch(cli, 2000, put_counts);
+}
+
+const struct weft_command weft_command_counts = {
+    .name = "counts",
+    .args = "",
+    .summary = "count what is in each lane",
+    .about =
+        "Living executions by state, and those that ended within the last hour. Failed and "
+        "expired ones count as failed, unless they were replayed since. A server counts at most "
+        "once a second: the last line tells how old the numbers are.\n\n"
+        "READY wait for a worker. DELAYED wait for their time, or for the next attempt. BLOCKED "
+        "wait for what they come after in a flow. RUNNING are held by a worker. DRAINING are over, "
+        "but a worker is still at them: they keep their places in a lane with a limit. DONE/1H and "
+        "FAILED/1H count what ended within the last hour. Where there are several lanes, (all) is "
+        "their sum.",
+    .example = "weft counts\nweft counts --lane mail --watch=5s",
+    .option =
+        (const struct weft_option[]){
+            {"lane", 'l', "NAME", "this lane only", NULL},
+            WEFT_WATCH_OPTION("2 s"),
+            {.name = NULL},
+        },
+    .run = run_counts,
 };

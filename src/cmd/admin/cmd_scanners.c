@@ -1,15 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* weft scanners: their state on every replica; and one pass by hand. */
+/* weft scanners: scanners of every replica, and one pass by hand. weft replicas: the servers. */
 
-#include "cmd/cli/cli_json.h"
-#include "cmd/cli/line.h"
-#include "cmd/cli/table.h"
-#include "cmd/cli/text.h"
-
-#include "base/arena.h"
-#include "base/base.h"
 #include "base/clock.h"
+#include "base/id.h"
+#include "cmd/cli/output.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -20,7 +15,7 @@
 
 /* ---- Looking --------------------------------------------------------------------------------- */
 
-/* "processed 12, ended 1": what is not zero, or all of it. */
+/* "processed 12, ended 1": the counters that are not zero, or all of them. */
 static const char *counted(const struct weft_counter *counter, size_t count, bool all,
                            struct weft_arena *arena)
 {
@@ -32,66 +27,61 @@ static const char *counted(const struct weft_counter *counter, size_t count, boo
     return text;
 }
 
-/* "blue, partitions 0-127": what it is limited to. */
-static const char *limits(const struct weft_scanner_status *one, struct weft_arena *arena)
+/* The last 8 digits of an id, which are random: enough to distinguish a few. */
+static void put_short_id(struct weft_table *table, const void *field)
 {
-    const char *text = one->ns ? one->ns : "";
-    if (one->partition_first > 0 || one->partition_last < 255)
-        text = weft_arena_printf(arena, "%s%spartitions %u-%u", text, one->ns ? ", " : "",
-                                 one->partition_first, one->partition_last);
-    return text;
+    char text[WEFT_ID_TEXT];
+    weft_id_print(field, text);
+    weft_table_cell(table, "%s", text + strlen(text) - 8);
 }
 
-static void put_span(struct weft_table *table, weft_usec span_us, const char *color)
+static void put_every(struct weft_table *table, const void *item)
 {
-    char text[WEFT_AGO_TEXT];
-    weft_span(span_us, text);
-    weft_table_paint(table, color, "%s", text);
-}
-
-static void put_row(struct weft_table *table, const struct weft_scanner_status *one,
-                    struct weft_arena *arena)
-{
-    weft_table_cell(table, "%s", one->name);
-    weft_table_cell(table, "%s", one->host ? one->host : "");
-    weft_table_cell(table, "%s", weft_short_id(&one->replica, arena));
+    const struct weft_scanner_status *one = item;
     if (one->enabled)
-        put_span(table, one->interval_ms * WEFT_MS, NULL);
+        weft_table_span(table, one->interval_ms * WEFT_MS, NULL);
     else
         weft_table_paint(table, GREY, "off");
-    weft_table_ago(table, one->last_pass_us);
+}
+
+/* How long the last pass took, how late it is, what it is limited to, what it counted, its error.
+ */
+static void put_passes(struct weft_table *table, const void *item)
+{
+    const struct weft_scanner_status *one = item;
+    const char *ns = one->ns ? one->ns : "";
     if (one->passes > 0)
-        put_span(table, one->duration_us, NULL);
+        weft_table_span(table, one->duration_us, NULL);
     else
         weft_table_cell(table, "-");
     if (one->lag_us > 0)
-        put_span(table, one->lag_us, one->lag_us > LATE_US ? RED : NULL);
+        weft_table_span(table, one->lag_us, one->lag_us > LATE_US ? RED : NULL);
     else
         weft_table_cell(table, "-");
-    weft_table_cell(table, "%s", limits(one, arena));
-    weft_table_cell(table, "%s", counted(one->counters, one->counter_count, false, arena));
+    if (one->partition_first > 0 || one->partition_last < 255)
+        weft_table_cell(table, "%s%spartitions %u-%u", ns, *ns ? ", " : "", one->partition_first,
+                        one->partition_last);
+    else
+        weft_table_cell(table, "%s", ns);
+    weft_table_cell(table, "%s",
+                    counted(one->counters, one->counter_count, false, weft_table_arena(table)));
     weft_table_paint(table, RED, "%s", one->last_error ? one->last_error : "");
 }
 
-static void put_table(const struct weft_cli *cli, const struct weft_scanners *scanners)
-{
-    static const struct weft_column column[] = {
-        {.title = "SCANNER"},
-        {.title = "HOST", .give = 3},
-        {.title = "REPLICA", .give = 4},
-        {.title = "EVERY", .align = WEFT_RIGHT},
-        {.title = "LAST", .align = WEFT_RIGHT},
-        {.title = "TOOK", .align = WEFT_RIGHT},
-        {.title = "LAG", .align = WEFT_RIGHT},
-        {.title = "ONLY", .give = 1},
-        {.title = "COUNTED", .give = 2},
-        {.title = "ERROR", .give = 5},
-    };
-    struct weft_table *table = weft_table_new(cli, column, WEFT_LEN(column));
-    for (size_t i = 0; i < scanners->count; i++)
-        put_row(table, &scanners->item[i], scanners->arena);
-    weft_table_print(table);
-}
+#define AT(member) offsetof(struct weft_scanner_status, member)
+static const struct weft_column columns[] = {
+    {"SCANNER", WEFT_LEFT, 0, weft_cell_text, AT(name)},
+    {"HOST", WEFT_LEFT, 3, weft_cell_text, AT(host)},
+    {"REPLICA", WEFT_LEFT, 4, put_short_id, AT(replica)},
+    {"EVERY", WEFT_RIGHT, 0, put_every, 0},
+    {"LAST", WEFT_RIGHT, 0, weft_cell_ago, AT(last_pass_us)},
+    {"TOOK", WEFT_RIGHT, 0, put_passes, 0},
+    {"LAG", WEFT_RIGHT, 0, NULL, 0},
+    {"ONLY", WEFT_LEFT, 1, NULL, 0},
+    {"COUNTED", WEFT_LEFT, 2, NULL, 0},
+    {"ERROR", WEFT_LEFT, 5, NULL, 0},
+};
+#undef AT
 
 static enum weft_exit put_scanners(const struct weft_cli *cli, struct weft *weft)
 {
@@ -99,18 +89,14 @@ static enum weft_exit put_scanners(const struct weft_cli *cli, struct weft *weft
     struct weft_scanners scanners = {0};
     if (weft_scanners(weft, &scanners, &err))
         return weft_cli_fail(&err);
-    if (weft_cli_json(cli))
-        weft_json_out_items(&weft_wire_scanner, scanners.item, sizeof(*scanners.item),
-                            scanners.count);
-    else
-        put_table(cli, &scanners);
+    weft_cli_put_list(cli, WEFT_LIST(columns, weft_wire_scanner, scanners));
     weft_scanners_free(&scanners);
     return WEFT_EXIT_OK;
 }
 
 /* ---- One pass -------------------------------------------------------------------------------- */
 
-/* The scanner of that name; WEFT_SCANNER_COUNT: none, and that has been printed. */
+/* The scanner of that name. */
 static enum weft_scanner find(const char *name, struct weft_arena *arena)
 {
     const char *known[WEFT_SCANNER_COUNT + 1] = {NULL}, *all = "";
@@ -121,11 +107,10 @@ static enum weft_scanner find(const char *name, struct weft_arena *arena)
             return (enum weft_scanner)i;
     }
     const char *near = weft_nearest(name, known);
-    (void)fprintf(stderr, "weft: there is no scanner '");
-    weft_put_clean(stderr, name);
-    (void)fprintf(stderr, "'%s%s%s\n  there are: %s\n", near ? ", did you mean '" : "",
-                  near ? near : "", near ? "'?" : "", all);
-    return WEFT_SCANNER_COUNT;
+    weft_cli_say("weft: there is no scanner '%s'%s%s%s", name, near ? ", did you mean '" : "",
+                 near ? near : "", near ? "'?" : "");
+    weft_cli_say("  there are: %s", all);
+    weft_quit(WEFT_EXIT_NOT_FOUND);
 }
 
 static void put_report(const struct weft_wire_pass *pass, struct weft_arena *arena)
@@ -145,10 +130,11 @@ static void put_report(const struct weft_wire_pass *pass, struct weft_arena *are
     printf("due next: %s\n", text);
 }
 
-static enum weft_exit run_pass(struct weft_cli *cli, struct weft *weft, enum weft_scanner scanner)
+static enum weft_exit run_pass(struct weft_cli *cli, enum weft_scanner scanner)
 {
     struct weft_err err = {0};
     struct weft_pass_report report = {0};
+    struct weft *weft = weft_cli_open(cli);
     weft_usec begun_us = weft_boot_us();
     if (weft_run_pass(weft, scanner, 0, &report, &err))
         return weft_cli_fail(&err);
@@ -171,29 +157,18 @@ static enum weft_exit run_pass(struct weft_cli *cli, struct weft *weft, enum wef
 
 static enum weft_exit run_scanners(struct weft_cli *cli)
 {
-    const char *const *arg;
-    size_t count = weft_cli_args(cli, &arg);
-    struct weft *weft;
-    enum weft_exit code;
-    enum weft_scanner scanner = WEFT_SCANNER_COUNT;
-    if (count > 0 && strcmp(arg[0], "run") != 0)
-        return weft_cli_usage(cli, "'%s' is not known here: it is `run NAME` or nothing", arg[0]);
-    if (count == 1)
-        return weft_cli_usage(cli, "name the scanner to run");
-    if (count > 0) {
-        scanner = find(arg[1], cli->arena);
-        if (scanner == WEFT_SCANNER_COUNT)
-            return WEFT_EXIT_NOT_FOUND;
-    }
-    if (count == 0)
+    if (cli->arg_count == 0)
         return weft_cli_watch(cli, 1000, put_scanners);
-    return weft_cli_open(cli, &weft, &code) ? run_pass(cli, weft, scanner) : code;
+    if (strcmp(cli->arg[0], "run") != 0)
+        weft_cli_usage(cli, "'%s' is not known here: it is `run NAME` or nothing", cli->arg[0]);
+    if (cli->arg_count == 1)
+        weft_cli_usage(cli, "name the scanner to run");
+    return run_pass(cli, find(cli->arg[1], cli->arena));
 }
 
 const struct weft_command weft_command_scanners = {
     .name = "scanners",
     .args = "[run NAME]",
-    .args_max = 2,
     .summary = "show what the scanners do, or run one now",
     .about =
         "Scanners find what time or a crash left behind: leases that ran out, delayed work that is "
@@ -217,4 +192,102 @@ const struct weft_command weft_command_scanners = {
             {.name = NULL},
         },
     .run = run_scanners,
+};
+
+/* ---- weft replicas --------------------------------------------------------------------------- */
+
+/* A replica and the scanners of all replicas. */
+struct row {
+    struct weft_replica replica;
+    const struct weft_scanners *scanners;
+};
+
+static void put_pid(struct weft_table *table, const void *field)
+{
+    weft_table_cell(table, "%" PRId64, *(const int64_t *)field);
+}
+
+static void put_alive(struct weft_table *table, const void *item)
+{
+    const struct weft_replica *one = item;
+    weft_usec span_us = (one->alive ? weft_wall_us() : one->seen_us) - one->started_us;
+    weft_table_paint(table, one->alive ? "32" : RED, "%s", one->alive ? "alive" : "dead");
+    weft_table_span(table, span_us > 0 ? span_us : 0, NULL);
+}
+
+/* The scanners that the replica runs: all, none, or their names; "-" for a dead one. */
+static void put_scanners_of(struct weft_table *table, const void *item)
+{
+    const struct row *row = item;
+    const char *names = "";
+    size_t on = 0, all = 0;
+    for (size_t i = 0; i < row->scanners->count; i++) {
+        const struct weft_scanner_status *one = &row->scanners->item[i];
+        if (weft_id_cmp(&one->replica, &row->replica.id) != 0)
+            continue;
+        all++;
+        if (one->enabled)
+            names = weft_arena_printf(weft_table_arena(table), "%s%s%s", names, on++ ? " " : "",
+                                      one->name);
+    }
+    weft_table_cell(table, "%s", all == 0 ? "-" : on == all ? "all" : on == 0 ? "none" : names);
+}
+
+#define AT(member) offsetof(struct row, replica.member)
+static const struct weft_column replica_columns[] = {
+    {"REPLICA", WEFT_LEFT, 0, put_short_id, AT(id)},
+    {"HOST", WEFT_LEFT, 4, weft_cell_text, AT(host)},
+    {"PID", WEFT_RIGHT, 0, put_pid, AT(pid)},
+    {"VERSION", WEFT_LEFT, 2, weft_cell_text, AT(version)},
+    {"STATE", WEFT_LEFT, 0, put_alive, 0},
+    {"UP", WEFT_RIGHT, 0, NULL, 0},
+    {"SEEN", WEFT_RIGHT, 0, weft_cell_ago, AT(seen_us)},
+    {"URL", WEFT_LEFT, 3, weft_cell_text, AT(url)},
+    {"SCANNERS", WEFT_LEFT, 1, put_scanners_of, 0},
+};
+
+static enum weft_exit put_replicas(const struct weft_cli *cli, struct weft *weft)
+{
+    struct weft_err err = {0};
+    struct weft_replicas replicas = {0};
+    struct weft_scanners scanners = {0};
+    enum weft_rc rc = weft_replicas(weft, &replicas, &err);
+    if (!rc && !weft_cli_json(cli))
+        rc = weft_scanners(weft, &scanners, &err);
+    if (!rc) {
+        struct weft_list list = *WEFT_LIST(replica_columns, weft_wire_replica, replicas);
+        struct row *row = weft_new_array(replicas.arena, struct row, replicas.count + 1);
+        for (size_t i = 0; i < replicas.count; i++)
+            row[i] = (struct row){replicas.item[i], &scanners};
+        list.item = row; /* the replica is the first member of a row */
+        list.size = sizeof(*row);
+        weft_cli_put_list(cli, &list);
+    }
+    weft_scanners_free(&scanners);
+    weft_replicas_free(&replicas);
+    return rc ? weft_cli_fail(&err) : WEFT_EXIT_OK;
+}
+
+static enum weft_exit run_replicas(struct weft_cli *cli)
+{
+    return weft_cli_watch(cli, 2000, put_replicas);
+}
+
+const struct weft_command weft_command_replicas = {
+    .name = "replicas",
+    .args = "",
+    .summary = "show the servers that share the store",
+    .about =
+        "Each server says every 5 s that it lives; one that was not heard of for 15 s is shown as "
+        "dead. A server that stops in order leaves the list. SCANNERS tells which of them it runs: "
+        "all, none, or their names. HOST, PID and URL tell where it is, VERSION what it runs, UP "
+        "how long it has been up, SEEN when it was last heard of. REPLICA is the end of the id "
+        "that it gave itself when it started.",
+    .example = "weft replicas\nweft replicas --store postgres:///weft --json",
+    .option =
+        (const struct weft_option[]){
+            WEFT_WATCH_OPTION("2 s"),
+            {.name = NULL},
+        },
+    .run = run_replicas,
 };

@@ -8,17 +8,9 @@
  * once, alone on stdout; the store keeps its hash.
  */
 
-#include "cmd/cli/cli_json.h"
-#include "cmd/cli/line.h"
-#include "cmd/cli/table.h"
-#include "cmd/cli/text.h"
-#include "cmd/cli/typed.h"
-
-#include "base/arena.h"
-#include "base/base.h"
 #include "base/limits.h"
+#include "cmd/cli/output.h"
 
-#include <inttypes.h>
 #include <string.h>
 
 /* ---- What was typed -------------------------------------------------------------------------- */
@@ -33,51 +25,41 @@ struct request {
 /* "read,submit" as a list. */
 static void read_scopes(const struct weft_cli *cli, const char *text, struct weft_token_spec *spec)
 {
-    size_t most = 1;
-    for (const char *c = text; *c; c++)
-        most += *c == ',';
-    const char **word = weft_new_array(cli->arena, const char *, most);
-    for (const char *at = text;; at++) {
-        size_t size = strcspn(at, ",");
-        word[spec->scope_count++] = weft_arena_printf(cli->arena, "%.*s", (int)size, at);
-        at += size;
-        if (!*at)
-            break;
-    }
+    const char **word = weft_new_array(cli->arena, const char *, strlen(text) + 1);
+    for (char *rest = weft_arena_strdup(cli->arena, text); rest;)
+        word[spec->scope_count++] = strsep(&rest, ",");
     spec->scopes = word;
 }
 
 /* A span from now, "90d" or "+90d", or a moment. */
-static enum weft_exit read_expiry(const struct weft_cli *cli, struct weft_token_spec *spec)
+static void read_expiry(const struct weft_cli *cli, struct weft_token_spec *spec)
 {
     const char *text = weft_cli_get(cli, "expires");
     if (!text)
-        return WEFT_EXIT_OK;
+        return;
     if (weft_duration_typed(text[0] == '+' ? text + 1 : text, &spec->expires_ms)) {
-        if (spec->expires_ms > 0 && spec->expires_ms <= WEFT_DELAY_MAX_MS)
-            return WEFT_EXIT_OK;
-        return weft_cli_usage(cli, "--expires is '%s': that is %s", text,
-                              spec->expires_ms > 0 ? "too far away" : "now");
+        if (spec->expires_ms <= 0 || spec->expires_ms > WEFT_DELAY_MAX_MS)
+            weft_cli_usage(cli, "--expires is '%s': that is %s", text,
+                           spec->expires_ms > 0 ? "too far away" : "now");
+        return;
     }
     if (!weft_moment_typed(text, &spec->expires_us))
-        return weft_cli_usage(cli, "--expires is '%s': it must be like 90d or 2031-01-31T12:00:00Z",
-                              text);
+        weft_cli_usage(cli, "--expires is '%s': it must be like 90d or 2031-01-31T12:00:00Z", text);
     if (spec->expires_us <= weft_wall_us())
-        return weft_cli_usage(cli, "--expires is '%s': that is past", text);
-    return WEFT_EXIT_OK;
+        weft_cli_usage(cli, "--expires is '%s': that is past", text);
 }
 
-static enum weft_exit read_spec(const struct weft_cli *cli, struct weft_token_spec *spec)
+static void read_spec(const struct weft_cli *cli, struct weft_token_spec *spec)
 {
     const char *scopes = weft_cli_get(cli, "scopes");
     spec->name = weft_cli_get(cli, "name");
     spec->ns = weft_cli_get(cli, "namespace");
     if (!spec->name)
-        return weft_cli_usage(cli, "give the token a --name that tells whose it is");
+        weft_cli_usage(cli, "give the token a --name that tells whose it is");
     if (!scopes)
-        return weft_cli_usage(cli, "say with --scopes what it may do: read,submit,work or admin");
+        weft_cli_usage(cli, "say with --scopes what it may do: read,submit,work or admin");
     read_scopes(cli, scopes, spec);
-    return read_expiry(cli, spec);
+    read_expiry(cli, spec);
 }
 
 /* ---- What is done ---------------------------------------------------------------------------- */
@@ -89,13 +71,9 @@ static void put_secret(const struct weft_cli *cli, const struct weft_token *toke
         return;
     }
     printf("%s\n", token->token);
-    (void)fflush(stdout);
-    (void)fprintf(stderr, "token %d for ", token->id);
-    weft_put_clean(stderr, token->name);
-    (void)fprintf(stderr,
-                  "%s; it is shown this once and cannot be read again\n"
-                  "hint: put it into WEFT_TOKEN, or give it with --token\n",
-                  note);
+    weft_cli_say("token %d for %s%s; it is shown this once and cannot be read again", token->id,
+                 token->name, note);
+    weft_cli_say("hint: put it into WEFT_TOKEN, or give it with --token");
 }
 
 static enum weft_exit create(const struct weft_cli *cli, struct weft *weft,
@@ -135,39 +113,24 @@ static enum weft_exit rotate(const struct weft_cli *cli, struct weft *weft,
     return WEFT_EXIT_OK;
 }
 
-static void put_ago(struct weft_table *table, weft_usec moment_us)
+static void put_rights(struct weft_table *table, const void *item)
 {
-    if (moment_us)
-        weft_table_ago(table, moment_us);
-    else
-        weft_table_cell(table, "never");
+    const struct weft_token *token = item;
+    weft_table_cell(table, "%s", token->ns ? token->ns : "(any)");
+    weft_table_cell(table, "%s",
+                    weft_joined(weft_table_arena(table), token->scopes, token->scope_count, ","));
 }
 
-static void put_table(const struct weft_cli *cli, const struct weft_tokens *tokens)
-{
-    static const struct weft_column column[] = {
-        {.title = "ID", .align = WEFT_RIGHT},
-        {.title = "NAME", .give = 3},
-        {.title = "NAMESPACE", .give = 2},
-        {.title = "SCOPES"},
-        {.title = "CREATED", .align = WEFT_RIGHT, .give = 1},
-        {.title = "USED", .align = WEFT_RIGHT},
-        {.title = "EXPIRES", .align = WEFT_RIGHT},
-    };
-    struct weft_table *table = weft_table_new(cli, column, WEFT_LEN(column));
-    for (size_t i = 0; i < tokens->count; i++) {
-        const struct weft_token *token = &tokens->item[i];
-        weft_table_cell(table, "%d", token->id);
-        weft_table_cell(table, "%s", token->name);
-        weft_table_cell(table, "%s", token->ns ? token->ns : "(any)");
-        weft_table_cell(table, "%s",
-                        weft_joined(cli->arena, token->scopes, token->scope_count, ","));
-        weft_table_ago(table, token->created_us);
-        put_ago(table, token->last_used_us);
-        put_ago(table, token->expires_us);
-    }
-    weft_table_print(table);
-}
+#define AT(member) offsetof(struct weft_token, member)
+static const struct weft_column columns[] = {
+    {"ID", WEFT_RIGHT, 0, weft_cell_i32, AT(id)},
+    {"NAME", WEFT_LEFT, 3, weft_cell_text, AT(name)},
+    {"NAMESPACE", WEFT_LEFT, 2, put_rights, 0},
+    {"SCOPES", WEFT_LEFT, 0, NULL, 0},
+    {"CREATED", WEFT_RIGHT, 1, weft_cell_ago, AT(created_us)},
+    {"USED", WEFT_RIGHT, 0, weft_cell_ever, AT(last_used_us)},
+    {"EXPIRES", WEFT_RIGHT, 0, weft_cell_ever, AT(expires_us)},
+};
 
 static enum weft_exit list(const struct weft_cli *cli, struct weft *weft,
                            const struct request *request)
@@ -177,10 +140,7 @@ static enum weft_exit list(const struct weft_cli *cli, struct weft *weft,
     struct weft_tokens tokens = {0};
     if (weft_tokens(weft, &tokens, &err))
         return weft_cli_fail(&err);
-    if (weft_cli_json(cli))
-        weft_json_out_items(&weft_wire_token, tokens.item, sizeof(*tokens.item), tokens.count);
-    else
-        put_table(cli, &tokens);
+    weft_cli_put_list(cli, WEFT_LIST(columns, weft_wire_token, tokens));
     weft_tokens_free(&tokens);
     return WEFT_EXIT_OK;
 }
@@ -198,48 +158,35 @@ static enum weft_exit revoke(const struct weft_cli *cli, struct weft *weft,
     return WEFT_EXIT_OK;
 }
 
-/* ---- The command ----------------------------------------------------------------------------- */
-
-/* Checks the whole command line before anything is opened. */
-static enum weft_exit read_command(const struct weft_cli *cli, struct request *request)
-{
-    const char *const *arg;
-    size_t count = weft_cli_args(cli, &arg);
-    bool rotates = strcmp(arg[0], "rotate") == 0;
-    int64_t id;
-    if (rotates || strcmp(arg[0], "revoke") == 0) {
-        request->run = rotates ? rotate : revoke;
-        if (count != 2 || !weft_number_typed(arg[1], &id) || id < 1 || id > INT32_MAX)
-            return weft_cli_usage(cli, "say which: `weft token %s ID`, as `weft token ls` shows it",
-                                  arg[0]);
-        request->id = (int32_t)id;
-        return rotates ? read_expiry(cli, &request->spec) : WEFT_EXIT_OK;
-    }
-    if (count > 1)
-        return weft_cli_usage(cli, "'%s' takes no argument", arg[0]);
-    if (strcmp(arg[0], "create") == 0)
-        return read_spec(cli, &request->spec);
-    request->run = list;
-    if (strcmp(arg[0], "ls") == 0 || strcmp(arg[0], "list") == 0)
-        return WEFT_EXIT_OK;
-    return weft_cli_usage(cli, "'%s' is neither create, ls, rotate nor revoke", arg[0]);
-}
-
+/* Checks the whole command line before the handle is opened. */
 static enum weft_exit run_token(struct weft_cli *cli)
 {
     struct request request = {.run = create};
-    struct weft *weft;
-    enum weft_exit code = read_command(cli, &request);
-    if (code != WEFT_EXIT_OK || !weft_cli_open(cli, &weft, &code))
-        return code;
-    return request.run(cli, weft, &request);
+    const char *verb = cli->arg[0];
+    bool rotates = strcmp(verb, "rotate") == 0;
+    int64_t id;
+    if (rotates || strcmp(verb, "revoke") == 0) {
+        request.run = rotates ? rotate : revoke;
+        if (cli->arg_count != 2 || !weft_number_typed(cli->arg[1], &id) || id < 1 || id > INT32_MAX)
+            weft_cli_usage(cli, "say which: `weft token %s ID`, as `weft token ls` shows it", verb);
+        request.id = (int32_t)id;
+        if (rotates)
+            read_expiry(cli, &request.spec);
+    } else if (cli->arg_count > 1) {
+        weft_cli_usage(cli, "'%s' takes no argument", verb);
+    } else if (strcmp(verb, "create") == 0) {
+        read_spec(cli, &request.spec);
+    } else if (weft_is_word(verb, "ls list")) {
+        request.run = list;
+    } else {
+        weft_cli_usage(cli, "'%s' is neither create, ls, rotate nor revoke", verb);
+    }
+    return request.run(cli, weft_cli_open(cli), &request);
 }
 
 const struct weft_command weft_command_token = {
     .name = "token",
     .args = "create|ls|rotate|revoke [ID]",
-    .args_min = 1,
-    .args_max = 2,
     .summary = "make, list, rotate and revoke the tokens of a server",
     .about =
         "Asks the server, with a token that has the scope admin where it wants tokens; with "
@@ -257,22 +204,14 @@ const struct weft_command weft_command_token = {
         "weft token ls\nweft token rotate 3 --grace 1h\nweft token revoke 3",
     .option =
         (const struct weft_option[]){
-            {.name = "name", .value = "NAME", .about = "create: whose it is"},
-            {.name = "scopes",
-             .value = "LIST",
-             .about = "create: what it may do, separated by commas",
-             .complete = "read submit work admin read,submit"},
-            {.name = "namespace",
-             .letter = 'n',
-             .value = "NAME",
-             .about = "create: where it is good; default: everywhere"},
-            {.name = "expires",
-             .value = "TIME",
-             .about =
-                 "create, rotate: how long, like 90d, or until when; default: for ever, as before"},
-            {.name = "grace",
-             .value = "TIME",
-             .about = "rotate: how long the old secret stays good"},
+            {"name", 0, "NAME", "create: whose it is", NULL},
+            {"scopes", 0, "LIST", "create: what it may do, separated by commas",
+             "read submit work admin read,submit"},
+            {"namespace", 'n', "NAME", "create: where it is good; default: everywhere", NULL},
+            {"expires", 0, "TIME",
+             "create, rotate: how long, like 90d, or until when; default: for ever, as before",
+             NULL},
+            {"grace", 0, "TIME", "rotate: how long the old secret stays good", NULL},
             {.name = NULL},
         },
     .run = run_token,

@@ -2,120 +2,89 @@
 
 /* weft workers: the workers, the leases that they hold, and when they were last seen. */
 
-#include "cmd/cli/cli_json.h"
-#include "cmd/cli/line.h"
-#include "cmd/cli/table.h"
-#include "cmd/cli/text.h"
-
-#include "base/arena.h"
-#include "base/base.h"
 #include "base/limits.h"
+#include "cmd/cli/filter_args.h"
+#include "cmd/cli/output.h"
 
 #include <inttypes.h>
 #include <string.h>
 
-static void put_table(const struct weft_cli *cli, const struct weft_worker_info *worker,
-                      size_t count)
+static void put_offers(struct weft_table *table, const void *item)
 {
-    static const struct weft_column column[] = {
-        {.title = "WORKER", .give = 3},         {.title = "LEASES", .align = WEFT_RIGHT},
-        {.title = "SEEN", .align = WEFT_RIGHT}, {.title = "LANES", .give = 2},
-        {.title = "CAPABILITIES", .give = 1},
-    };
-    struct weft_table *table = weft_table_new(cli, column, WEFT_LEN(column));
-    for (size_t i = 0; i < count; i++) {
-        weft_table_cell(table, "%s", worker[i].name);
-        weft_table_cell(table, "%" PRIu64, worker[i].leases);
-        weft_table_ago(table, worker[i].seen_us);
-        weft_table_cell(table, "%s",
-                        weft_joined(cli->arena, worker[i].lanes, worker[i].lane_count, " "));
-        weft_table_cell(
-            table, "%s",
-            weft_joined(cli->arena, worker[i].capabilities, worker[i].capability_count, " "));
-    }
-    weft_table_print(table);
+    const struct weft_worker_info *worker = item;
+    struct weft_arena *arena = weft_table_arena(table);
+    weft_table_cell(table, "%s", weft_joined(arena, worker->lanes, worker->lane_count, " "));
+    weft_table_cell(table, "%s",
+                    weft_joined(arena, worker->capabilities, worker->capability_count, " "));
 }
+
+static const struct weft_column columns[] = {
+    {"WORKER", WEFT_LEFT, 3, weft_cell_text, offsetof(struct weft_worker_info, name)},
+    {"LEASES", WEFT_RIGHT, 0, weft_cell_u64, offsetof(struct weft_worker_info, leases)},
+    {"SEEN", WEFT_RIGHT, 0, weft_cell_ago, offsetof(struct weft_worker_info, seen_us)},
+    {"LANES", WEFT_LEFT, 2, put_offers, 0},
+    {"CAPABILITIES", WEFT_LEFT, 1, NULL, 0},
+};
 
 /* ---- What one of them holds ------------------------------------------------------------------ */
 
-struct held {
-    const struct weft_cli *cli;
-    struct weft_table *table; /* NULL: JSON */
-    struct weft_json_writer *json;
-};
-
-static void put_held(const struct held *held, const struct weft_execution *item)
-{
-    char id[WEFT_ID_TEXT];
-    if (!held->table) {
-        weft_wire_write(&weft_wire_execution, item, held->json);
-        return;
-    }
-    weft_cli_id(held->cli, &item->id, id);
-    weft_table_cell(held->table, "%s", id);
-    weft_table_cell(held->table, "%s", item->lane);
-    weft_table_cell(held->table, "%s", item->kind);
-    weft_table_cell(held->table, "%d", item->attempt);
-    weft_table_ago(held->table, item->claimed_us);
-    weft_table_ago(held->table, item->lease_expires_us);
-}
-
-static enum weft_rc read_held(const struct held *held, struct weft *weft, const char *name,
-                              struct weft_err *err)
+/* Writes the executions that a worker holds: as rows of the table; as JSON when it is NULL. */
+static enum weft_rc read_held(struct weft *weft, const char *name, struct weft_table *table,
+                              struct weft_json_writer *json, struct weft_err *err)
 {
     const struct weft_filter filter = {.worker = name, .state = WEFT_STATE_RUNNING};
-    char next[WEFT_CURSOR_TEXT] = "";
-    bool more = true;
-    while (more) {
-        struct weft_page page = {0};
-        enum weft_rc rc =
-            weft_list(weft, &filter, WEFT_PAGE_MAX, next[0] ? next : NULL, &page, err);
-        if (rc)
-            return rc;
-        for (size_t i = 0; i < page.count; i++)
-            put_held(held, &page.item[i]);
-        more = page.next != NULL;
-        (void)snprintf(next, sizeof(next), "%s", page.next ? page.next : "");
-        weft_page_free(&page);
+    struct weft_pages pages = {.more = true};
+    enum weft_rc rc = WEFT_OK;
+    while (pages.more && !rc) {
+        rc = weft_next_page(weft, &filter, WEFT_PAGE_MAX, &pages, err);
+        for (size_t i = 0; i < pages.page.count && !rc; i++) {
+            if (table)
+                weft_table_row(table, &pages.page.item[i]);
+            else
+                weft_wire_write(&weft_wire_execution, &pages.page.item[i], json);
+        }
     }
-    return WEFT_OK;
+    weft_page_free(&pages.page);
+    return rc;
 }
 
+#define AT(member) offsetof(struct weft_execution, member)
 static enum weft_exit show_one(const struct weft_cli *cli, struct weft *weft,
                                const struct weft_worker_info *worker)
 {
-    static const struct weft_column column[] = {
-        {.title = "ID"},
-        {.title = "LANE", .give = 1},
-        {.title = "KIND", .give = 2},
-        {.title = "TRY", .align = WEFT_RIGHT},
-        {.title = "CLAIMED", .align = WEFT_RIGHT},
-        {.title = "LEASE ENDS", .align = WEFT_RIGHT},
+    static const struct weft_column held[] = {
+        {"ID", WEFT_LEFT, 0, weft_cell_id, AT(id)},
+        {"LANE", WEFT_LEFT, 1, weft_cell_text, AT(lane)},
+        {"KIND", WEFT_LEFT, 2, weft_cell_text, AT(kind)},
+        {"TRY", WEFT_RIGHT, 0, weft_cell_i32, AT(attempt)},
+        {"CLAIMED", WEFT_RIGHT, 0, weft_cell_ago, AT(claimed_us)},
+        {"LEASE ENDS", WEFT_RIGHT, 0, weft_cell_ago, AT(lease_expires_us)},
     };
     struct weft_err err = {0};
     struct weft_json_out out;
-    struct held held = {.cli = cli, .json = &out.json};
-    bool json = weft_cli_json(cli);
-    if (json) {
+    struct weft_table *table = NULL;
+    if (weft_cli_json(cli)) {
         weft_json_out_begin_items(&out);
         weft_wire_write(&weft_wire_worker, worker, &out.json);
         weft_json_end_array(&out.json);
         weft_json_key(&out.json, "holds");
         weft_json_begin_array(&out.json);
     } else {
-        put_table(cli, worker, 1);
-        held.table = weft_table_new(cli, column, WEFT_LEN(column));
+        table = weft_table_new(cli, columns, WEFT_LEN(columns));
+        weft_table_row(table, worker);
+        weft_table_print(table);
+        table = weft_table_new(cli, held, WEFT_LEN(held));
     }
-    enum weft_rc rc = read_held(&held, weft, worker->name, &err);
-    if (json && rc)
-        weft_buf_done(&out.buf);
-    else if (json)
+    enum weft_rc rc = read_held(weft, worker->name, table, &out.json, &err);
+    if (!table && rc)
+        weft_json_out_drop(&out);
+    else if (!table)
         weft_json_out_end_items(&out);
     else if (rc || worker->leases == 0)
-        weft_table_free(held.table);
+        weft_table_free(table);
     else {
         putchar('\n');
-        weft_table_print(held.table);
+        weft_table_print(table);
     }
     return rc ? weft_cli_fail(&err) : WEFT_EXIT_OK;
 }
@@ -132,9 +101,8 @@ static const struct weft_worker_info *find(const struct weft_workers *workers, c
 
 static enum weft_exit not_there(const char *name)
 {
-    (void)fputs("weft: there is no worker '", stderr);
-    weft_put_clean(stderr, name);
-    (void)fputs("'\nhint: `weft workers` lists them\n", stderr);
+    weft_cli_say("weft: there is no worker '%s'", name);
+    weft_cli_say("hint: `weft workers` lists them");
     return WEFT_EXIT_NOT_FOUND;
 }
 
@@ -148,10 +116,8 @@ static enum weft_exit list(const struct weft_cli *cli, struct weft *weft, const 
     if (name) {
         const struct weft_worker_info *worker = find(&workers, name);
         code = worker ? show_one(cli, weft, worker) : not_there(name);
-    } else if (weft_cli_json(cli)) {
-        weft_json_out_items(&weft_wire_worker, workers.item, sizeof(*workers.item), workers.count);
     } else {
-        put_table(cli, workers.item, workers.count);
+        weft_cli_put_list(cli, WEFT_LIST(columns, weft_wire_worker, workers));
     }
     weft_workers_free(&workers);
     return code;
@@ -180,22 +146,17 @@ static enum weft_exit say_goodbye(const struct weft_cli *cli, struct weft *weft,
 
 static enum weft_exit run_workers(struct weft_cli *cli)
 {
-    const char *const *arg;
-    const char *name = weft_cli_args(cli, &arg) > 0 ? arg[0] : NULL;
-    struct weft *weft;
-    enum weft_exit code;
+    const char *name = cli->arg[0];
     bool goodbye = weft_cli_has(cli, "goodbye");
     if (goodbye && !name)
-        return weft_cli_usage(cli, "name the worker that is gone");
-    if (!weft_cli_open(cli, &weft, &code))
-        return code;
-    return goodbye && name ? say_goodbye(cli, weft, name) : list(cli, weft, name);
+        weft_cli_usage(cli, "name the worker that is gone");
+    struct weft *weft = weft_cli_open(cli);
+    return goodbye ? say_goodbye(cli, weft, name) : list(cli, weft, name);
 }
 
 const struct weft_command weft_command_workers = {
     .name = "workers",
     .args = "[NAME]",
-    .args_max = 1,
     .summary = "show workers and what they hold",
     .about =
         "Workers are known from their claims through a server. Its columns are WORKER, the name; "
@@ -209,7 +170,7 @@ const struct weft_command weft_command_workers = {
     .example = "weft workers\nweft workers host-1-4711\nweft workers host-1-4711 --goodbye",
     .option =
         (const struct weft_option[]){
-            {.name = "goodbye", .about = "release the leases of this worker"},
+            {"goodbye", 0, NULL, "release the leases of this worker", NULL},
             {.name = NULL},
         },
     .run = run_workers,

@@ -3,7 +3,9 @@
 /* Ids and epochs are copied from a claim into its completion as text. */
 
 #include "cmd/bench/bench_body.h"
+
 #include "base/json.h"
+#include "base/limits.h"
 #include "wire/wire.h"
 
 #include <string.h>
@@ -195,4 +197,59 @@ enum weft_rc weft_bench_read_claim(const struct weft_bench_answer *answer, struc
     weft_buf_add_text(out, "]}");
     *ret_claimed = claimed;
     return WEFT_OK;
+}
+
+/* ---- One call after the other ---------------------------------------------------------------- */
+
+enum { CALL_MS = 30000, FLOW_WAIT_MS = 300 };
+
+static enum weft_rc refused(const struct weft_bench_answer *answer, const char *path,
+                            struct weft_err *err)
+{
+    struct weft_bench_errors errors = {0};
+    weft_bench_read_refusal(answer, &errors);
+    enum weft_rc rc = WEFT_INVALID_VALUE;
+    if (answer->status == 401 || answer->status == 403)
+        rc = answer->status == 401 ? WEFT_UNAUTHORIZED : WEFT_FORBIDDEN;
+    else if (answer->status == 429 || answer->status >= 500)
+        rc = WEFT_UNAVAILABLE;
+    return weft_fail(err, rc, "the server refuses %s: %d %s", path, answer->status,
+                     errors.item[0].code);
+}
+
+enum weft_rc weft_bench_call(struct weft_bench_conn *conn, const char *path,
+                             const struct weft_buf *body, struct weft_bench_answer *ret_answer,
+                             struct weft_err *err)
+{
+    weft_bench_request(conn->target, path, body, &conn->request);
+    enum weft_rc rc = weft_bench_send(conn, conn->request.data, conn->request.size, err);
+    if (!rc)
+        rc = weft_bench_await(conn, CALL_MS, ret_answer, err);
+    if (!rc && (ret_answer->status < 200 || ret_answer->status > 299))
+        rc = refused(ret_answer, path, err);
+    return rc;
+}
+
+enum weft_rc weft_bench_sweep(const struct weft_bench_plan *plan,
+                              const struct weft_bench_target *target, struct weft_err *err)
+{
+    struct weft_bench_conn conn = {.fd = -1};
+    struct weft_bench_answer answer;
+    struct weft_buf body;
+    /* The nodes of a flow come one after the other. */
+    int64_t wait_ms = plan->mode == WEFT_BENCH_FLOW ? FLOW_WAIT_MS : 0;
+    weft_buf_init(&body, 1 << 20);
+    enum weft_rc rc = weft_bench_connect(&conn, target, err);
+    for (size_t claimed = 1; !rc && claimed > 0;) {
+        claimed = 0;
+        weft_bench_claim_body(plan, WEFT_BATCH_MAX, wait_ms, &body);
+        rc = weft_bench_call(&conn, "/v1/claims", &body, &answer, err);
+        if (!rc)
+            rc = weft_bench_read_claim(&answer, &body, &claimed, err);
+        if (!rc && claimed > 0)
+            rc = weft_bench_call(&conn, "/v1/leases/complete", &body, &answer, err);
+    }
+    weft_buf_done(&body);
+    weft_bench_close(&conn);
+    return rc;
 }

@@ -2,10 +2,10 @@
 #ifndef WEFT_CMD_BENCH_BENCH_BODY_H
 #define WEFT_CMD_BENCH_BENCH_BODY_H
 
-/* The bodies of requests, and the items of answers. */
+/* The bodies of requests, the items of answers, and one call after the other: what is done before
+ * the clock runs. */
 
-#include "base/buf.h"
-#include "cmd/bench/bench_http.h"
+#include "cmd/bench/bench_conn.h"
 #include "cmd/bench/bench_plan.h"
 
 /* A JSON document of about that size, other letters for another seed. */
@@ -20,7 +20,7 @@ void weft_bench_claim_body(const struct weft_bench_plan *plan, uint32_t max, int
 struct weft_bench_items {
     size_t good, bad;
 };
-/* Counts the items of an answer, or the one thing it is about; errors of items are counted. */
+/* Counts the items of an answer, 1 for an answer without items; errors of items are counted. */
 WEFT_MUST_CHECK enum weft_rc weft_bench_read_items(const struct weft_bench_answer *answer,
                                                    struct weft_bench_errors *errors,
                                                    struct weft_bench_items *ret_items,
@@ -29,8 +29,18 @@ WEFT_MUST_CHECK enum weft_rc weft_bench_read_items(const struct weft_bench_answe
 WEFT_MUST_CHECK enum weft_rc weft_bench_read_claim(const struct weft_bench_answer *answer,
                                                    struct weft_buf *out, size_t *ret_claimed,
                                                    struct weft_err *err);
-/* Counts an answer that is an error as a whole, by its code. */
+/* Counts an answer that is an error, by its code. */
 void weft_bench_read_refusal(const struct weft_bench_answer *answer,
                              struct weft_bench_errors *errors);
+
+/* A call and its answer; anything but a 2xx is a failure with its code. */
+WEFT_MUST_CHECK enum weft_rc weft_bench_call(struct weft_bench_conn *conn, const char *path,
+                                             const struct weft_buf *body,
+                                             struct weft_bench_answer *ret_answer,
+                                             struct weft_err *err);
+/* Claims and completes all that earlier runs left in the lane. */
+WEFT_MUST_CHECK enum weft_rc weft_bench_sweep(const struct weft_bench_plan *plan,
+                                              const struct weft_bench_target *target,
+                                              struct weft_err *err);
 
 #endif

@@ -2,12 +2,35 @@
 #ifndef WEFT_CMD_BENCH_BENCH_CONN_H
 #define WEFT_CMD_BENCH_BENCH_CONN_H
 
-/* Connections to a server: sockets that do not block, one request at a time on each. */
+/* Connections to a server: sockets that do not block, one request at a time on each; and the parser
+ * of answers of HTTP/1.1. */
 
 #include "base/buf.h"
-#include "cmd/bench/bench_http.h"
+#include "base/err.h"
 
 #include <sys/socket.h>
+
+struct weft_bench_answer {
+    int status;
+    char *body; /* borrowed from the connection until the next call on it */
+    size_t body_size;
+    size_t total;           /* bytes that the answer took */
+    bool closes;            /* the server closes the connection after it */
+    int64_t retry_after_ms; /* -1: no Retry-After */
+};
+
+enum weft_bench_parsed {
+    WEFT_BENCH_MORE,  /* the answer is not complete yet */
+    WEFT_BENCH_WHOLE, /* *ret_answer is filled */
+    WEFT_BENCH_BAD,   /* this is no answer; *err says why */
+};
+
+/*
+ * Looks for one answer at the beginning of data. `ended`: nothing more will come. A chunked body is
+ * put together in place once it is complete; interim answers (1xx) are passed over.
+ */
+enum weft_bench_parsed weft_bench_parse(char *data, size_t size, bool ended,
+                                        struct weft_bench_answer *ret_answer, struct weft_err *err);
 
 struct weft_bench_target {
     char host[256]; /* as the Host header names it */
@@ -24,8 +47,10 @@ void weft_bench_request(const struct weft_bench_target *target, const char *path
                         const struct weft_buf *body, struct weft_buf *out);
 
 struct weft_bench_conn {
-    int fd;          /* -1: not open */
-    const char *out; /* borrowed: what is being sent */
+    const struct weft_bench_target *target; /* borrowed */
+    struct weft_buf request;                /* of weft_bench_call() */
+    int fd;                                 /* -1: not open */
+    const char *out;                        /* borrowed: what is being sent */
     size_t out_size, out_sent;
     char *in; /* owned */
     size_t in_size, in_room;

@@ -6,21 +6,17 @@
  * claim is answered with it. One at a time, on a connection each.
  */
 
-#include "base/buf.h"
 #include "base/clock.h"
-#include "base/err.h"
 #include "base/id.h"
 #include "cmd/bench/bench_body.h"
-#include "cmd/bench/bench_sweep.h"
-#include "cmd/cli/bar.h"
+#include "cmd/cli/output.h"
 
 #include <poll.h>
-#include <string.h>
 
 enum {
     WAIT_MS = 20000,
     ANSWER_MS = WAIT_MS + 5000,
-    /* A claim that was sent does not wait at the server yet; when it does is not known. */
+    /* The client cannot know when the claim that it sent has begun to wait at the server. */
     SETTLE_MIN_US = 3000,
     SETTLE_SPREAD_US = 4000, /* against beats with periodic work of the server */
     BODY_MAX = 64 << 20,
@@ -29,8 +25,8 @@ enum {
 struct pair {
     struct weft_bench_target from, to;
     struct weft_bench_conn submitter, worker;
-    struct weft_buf submit, claim;  /* whole requests */
-    struct weft_buf body, complete; /* of the completion */
+    struct weft_buf submit, claim; /* whole requests */
+    struct weft_buf body;          /* of the completion */
     struct weft_bench_result *result;
 };
 
@@ -52,14 +48,10 @@ static enum weft_rc complete(struct pair *pair, const struct weft_bench_answer *
     enum weft_rc rc = weft_bench_read_claim(answer, &pair->body, ret_claimed, err);
     if (rc || *ret_claimed == 0)
         return rc;
-    const struct weft_bench_ask ask = {.target = &pair->to,
-                                       .path = "/v1/leases/complete",
-                                       .body = &pair->body,
-                                       .request = &pair->complete};
     struct weft_bench_answer done;
     struct weft_bench_items items;
     weft_usec begun_us = weft_boot_us();
-    rc = weft_bench_ask(&pair->worker, &ask, &done, err);
+    rc = weft_bench_call(&pair->worker, "/v1/leases/complete", &pair->body, &done, err);
     if (!rc)
         rc = weft_bench_read_items(&done, &pair->result->errors, &items, err);
     if (rc)
@@ -184,7 +176,6 @@ enum weft_rc weft_bench_latency(const struct weft_bench_plan *plan,
     weft_buf_init(&pair.submit, BODY_MAX);
     weft_buf_init(&pair.claim, BODY_MAX);
     weft_buf_init(&pair.body, BODY_MAX);
-    weft_buf_init(&pair.complete, BODY_MAX);
     enum weft_rc rc = open_pair(plan, &pair, err);
     struct weft_bar *bar = weft_bar_new("tries", plan->tries);
     weft_usec begun_us = weft_boot_us();
@@ -204,6 +195,5 @@ enum weft_rc weft_bench_latency(const struct weft_bench_plan *plan,
     weft_buf_done(&pair.submit);
     weft_buf_done(&pair.claim);
     weft_buf_done(&pair.body);
-    weft_buf_done(&pair.complete);
     return rc;
 }

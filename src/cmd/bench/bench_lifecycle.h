@@ -3,14 +3,52 @@
 #define WEFT_CMD_BENCH_BENCH_LIFECYCLE_H
 
 /*
- * Lifecycles in this process: a crew that submits a batch, claims a batch and completes what it
- * got, through weft.h on one handle. An item that is refused ends the measurement.
+ * A crew: threads that repeat a turn for a measured time.
+ *
+ * Opening and the warm-up come before the measurement. No thread works while a mark is made. The
+ * clock stops when the last thread has finished the turn it was in, so every turn that is counted
+ * is whole, and every whole turn is counted.
  */
 
-#include "cmd/bench/bench_crew.h"
+#include "base/err.h"
 #include "weft/weft.h"
 
 #include <stdatomic.h>
+
+struct weft_bench_trade {
+    /* Runs in the thread; the worker is closed by close(). */
+    enum weft_rc (*open)(void *job, uint32_t index, void **ret_worker, struct weft_err *err);
+    enum weft_rc (*turn)(void *worker, size_t *ret_done, struct weft_err *err);
+    void (*close)(void *worker);
+};
+
+struct weft_bench_crew {
+    const struct weft_bench_trade *trade;
+    void *job;
+    uint32_t threads;
+    weft_usec run_us;
+    weft_usec warmup_us; /* the warm-up lasts at least two turns of each thread */
+    size_t turns;        /* of each thread, instead of run_us and without a warm-up; 0: by time */
+    enum weft_rc (*mark)(void *context, bool end, struct weft_err *err); /* or NULL */
+    void *context;
+};
+
+struct weft_bench_yield {
+    uint64_t done; /* what the turns returned, added up */
+    double seconds;
+};
+
+/* Fails with the error of the first thread that failed. SIGINT ends the turns early. */
+WEFT_MUST_CHECK enum weft_rc weft_bench_crew_run(const struct weft_bench_crew *crew,
+                                                 struct weft_bench_yield *ret_yield,
+                                                 struct weft_err *err);
+
+/* ---- Lifecycles ------------------------------------------------------------------------------ */
+
+/*
+ * Lifecycles in this process: a crew that submits a batch, claims a batch and completes what it
+ * got, through weft.h on one handle. An item that is refused ends the measurement.
+ */
 
 enum { WEFT_BENCH_QUEUES = 10, WEFT_BENCH_RESULT_SIZE = 50 };
 

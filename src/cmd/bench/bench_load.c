@@ -12,20 +12,20 @@
  * instead of submitting while a batch per connection is ready. After a lost answer to a claim its
  * leases run out; after a lost answer to a submission its executions are in doubt, and counted so.
  *
- * With flows (bench_chains.h) a connection submits when a chain is idle, and else claims.
+ * With flows a connection submits when a chain is idle, and else claims. A flow is a chain, in
+ * which each node comes after the one before it. Every chain that is under way has a number; the
+ * connection that completes its last node submits it again. The payload of a node holds the number
+ * of its chain and its place. A hop is the time from the answer to the completion of a node to the
+ * answer of the claim that got the next one: the cascade, and the claim after it. A claim may be
+ * answered before the completion that made it possible: that is a hop of 0. A node that begins
+ * before its upstream was completed is an error of the server.
  */
 
-#include "base/arena.h"
-#include "base/buf.h"
 #include "base/clock.h"
-#include "base/err.h"
 #include "cmd/bench/bench_body.h"
-#include "cmd/bench/bench_chains.h"
-#include "cmd/bench/bench_sweep.h"
-#include "cmd/cli/bar.h"
+#include "cmd/cli/output.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/resource.h>
@@ -43,27 +43,42 @@ enum {
 
 enum phase { WARM_UP, MEASURED, DRAIN };
 
+/* A node of a chain. */
+struct member {
+    uint32_t chain; /* its number: 0 .. plan->flows - 1 */
+    uint32_t node;  /* its place: 0 .. plan->nodes - 1 */
+};
+
+struct chain {
+    struct weft_buf request; /* its submission */
+    bool busy;
+    uint32_t sent;          /* nodes whose completion has been sent */
+    weft_usec completed_us; /* when the last completion was answered; 0: it is not */
+};
+
 struct line {
     struct weft_bench_conn conn;
     enum weft_bench_call call; /* what is in flight, or waits to be sent */
     bool in_flight, idle;
-    bool found_none;                  /* the last claim was empty */
-    weft_usec sent_us;                /* of what is in flight */
-    weft_usec resume_us;              /* when to send; 0: nothing waits */
-    struct weft_buf body, out;        /* of the completion; sent again after a failure */
-    size_t claimed;                   /* items of the completion */
-    uint32_t chain;                   /* mode flow: what is submitted */
-    struct weft_bench_member *member; /* mode flow: the nodes that were claimed */
+    bool found_none;           /* the last claim was empty */
+    weft_usec sent_us;         /* of what is in flight */
+    weft_usec resume_us;       /* when to send; 0: nothing waits */
+    struct weft_buf body, out; /* of the completion; sent again after a failure */
+    size_t claimed;            /* items of the completion */
+    uint32_t chain;            /* mode flow: what is submitted */
+    struct member *member;     /* mode flow: the nodes that were claimed */
 };
 
 struct load {
     const struct weft_bench_plan *plan;
     struct weft_bench_target target;
     struct weft_bench_result *result;
-    struct weft_arena *arena;         /* of the lines */
-    struct line *line;                /* array of plan->connections */
-    struct weft_bench_chains *chains; /* owned; mode flow, else NULL */
-    uint32_t per_submit;              /* executions */
+    struct weft_arena *arena; /* of the lines */
+    struct line *line;        /* array of plan->connections */
+    struct chain *chain;      /* mode flow: array of plan->flows, else NULL */
+    uint32_t *idle;           /* mode flow: a stack of numbers of chains */
+    uint32_t idle_count;
+    uint32_t per_submit; /* executions */
     int epoll;
     struct weft_buf submit, claim, claim_drain; /* whole requests */
     enum phase phase;
@@ -72,6 +87,124 @@ struct load {
     uint32_t waiting; /* lines with a resume_us */
     weft_usec now_us;
 };
+
+/* ---- Chains ---------------------------------------------------------------------------------- */
+
+static void add_node(const struct weft_bench_plan *plan, uint32_t chain, uint32_t node,
+                     struct weft_buf *out)
+{
+    weft_buf_printf(out, "%s{\"name\":\"n%u\",\"lane\":\"%s\",\"kind\":\"" WEFT_BENCH_KIND "\"",
+                    node > 0 ? "," : "", node, plan->lane);
+    weft_buf_printf(out, ",\"payload\":{\"chain\":%u,\"node\":%u,\"data\":", chain, node);
+    weft_bench_document(out, plan->payload_size, 0);
+    weft_buf_add_text(out, "}");
+    if (node > 0)
+        weft_buf_printf(out, ",\"after\":[\"n%u\"]", node - 1);
+    weft_buf_add_char(out, '}');
+}
+
+static void make_chains(struct load *load, struct weft_buf *body)
+{
+    const struct weft_bench_plan *plan = load->plan;
+    load->chain = weft_new_array(load->arena, struct chain, plan->flows);
+    load->idle = weft_new_array(load->arena, uint32_t, plan->flows);
+    for (uint32_t i = 0; i < plan->flows; i++) {
+        weft_buf_clear(body);
+        weft_buf_add_text(body, "{\"name\":\"" WEFT_BENCH_KIND "\",\"nodes\":[");
+        for (uint32_t node = 0; node < plan->nodes; node++)
+            add_node(plan, i, node, body);
+        weft_buf_add_text(body, "]}");
+        weft_buf_init(&load->chain[i].request, BODY_MAX);
+        weft_bench_request(&load->target, "/v1/flows", body, &load->chain[i].request);
+        load->idle[load->idle_count++] = i;
+    }
+}
+
+/* Takes a chain that is idle. */
+static uint32_t begin_chain(struct load *load)
+{
+    uint32_t number = load->idle[--load->idle_count];
+    struct chain *chain = &load->chain[number];
+    chain->busy = true;
+    chain->sent = 0;
+    chain->completed_us = 0;
+    return number;
+}
+
+static bool find_number(const struct weft_json *object, const char *name, uint32_t below,
+                        uint32_t *ret_number)
+{
+    struct weft_json value;
+    int64_t number;
+    if (!weft_wire_member(object, name, &value) || !weft_json_i64(&value, &number) || number < 0 ||
+        number >= below)
+        return false;
+    *ret_number = (uint32_t)number;
+    return true;
+}
+
+static void note_start(struct load *load, const struct member *member)
+{
+    struct chain *chain = &load->chain[member->chain];
+    struct weft_bench_result *result = load->result;
+    /* A submission that was repeated, because its answer was lost, gives two chains of a number. */
+    if (member->node > chain->sent && result->doubtful == 0)
+        weft_bench_count_error(&result->errors, "too_early", 9);
+    else if (member->node > 0 && member->node == chain->sent && load->phase == MEASURED)
+        weft_hist_add(&result->hop, chain->completed_us ? load->now_us - chain->completed_us : 0);
+}
+
+/* Reads which nodes a claim gave: as many as were asked for, at most. */
+static enum weft_rc take_members(struct load *load, struct line *line,
+                                 const struct weft_bench_answer *answer, struct weft_err *err)
+{
+    struct weft_json value, items, payload;
+    struct weft_json_iter iter;
+    enum weft_rc rc = weft_json_check(answer->body, answer->body_size, &value, err);
+    if (rc || !weft_wire_member(&value, "items", &items))
+        return rc;
+    weft_json_iter_init(&iter, &items);
+    for (size_t i = 0; weft_json_next(&iter); i++) {
+        struct member *member = &line->member[i];
+        if (!weft_wire_member(&iter.value, "payload", &payload) ||
+            !find_number(&payload, "chain", load->plan->flows, &member->chain) ||
+            !find_number(&payload, "node", load->plan->nodes, &member->node))
+            return weft_fail(err, WEFT_INVALID_VALUE, "a claimed item is no node of a chain");
+        note_start(load, member);
+    }
+    return WEFT_OK;
+}
+
+/* The completion of these nodes is being sent. */
+static void note_completing(struct load *load, const struct line *line)
+{
+    for (size_t i = 0; i < line->claimed; i++) {
+        struct chain *chain = &load->chain[line->member[i].chain];
+        if (chain->sent == line->member[i].node) {
+            chain->sent++;
+            chain->completed_us = 0;
+        }
+    }
+}
+
+/* Their completion has been answered: how many chains have ended. */
+static size_t note_completed(struct load *load, const struct line *line)
+{
+    size_t ended = 0;
+    for (size_t i = 0; i < line->claimed; i++) {
+        const struct member *member = &line->member[i];
+        struct chain *chain = &load->chain[member->chain];
+        if (chain->sent == member->node + 1)
+            chain->completed_us = load->now_us;
+        if (member->node + 1 < load->plan->nodes)
+            continue;
+        if (chain->busy)
+            load->idle[load->idle_count++] = member->chain;
+        chain->busy = false;
+        ended++;
+    }
+    return ended;
+}
 
 /* ---- Sending --------------------------------------------------------------------------------- */
 
@@ -90,7 +223,7 @@ static void pause_line(struct load *load, struct line *line, int64_t for_ms)
     line->resume_us = load->now_us + for_ms * WEFT_MS;
 }
 
-/* The connection is broken; its request is sent again, or is in doubt. */
+/* The connection broke. Its request is sent again; executions of a submission are in doubt. */
 static void on_broken(struct load *load, struct line *line)
 {
     weft_bench_count_error(&load->result->errors, "connection", 10);
@@ -123,14 +256,14 @@ static void send_call(struct load *load, struct line *line)
     if (!ensure_connected(load, line))
         return;
     const struct weft_buf *request = &line->out;
-    if (line->call == WEFT_BENCH_SUBMIT && load->chains)
-        request = weft_bench_chain_request(load->chains, line->chain);
+    if (line->call == WEFT_BENCH_SUBMIT && load->chain)
+        request = &load->chain[line->chain].request;
     else if (line->call == WEFT_BENCH_SUBMIT)
         request = &load->submit;
     else if (line->call == WEFT_BENCH_CLAIM)
         request = load->phase == DRAIN ? &load->claim_drain : &load->claim;
-    if (line->call == WEFT_BENCH_COMPLETE && load->chains)
-        weft_bench_chains_completing(load->chains, line->member, line->claimed);
+    if (line->call == WEFT_BENCH_COMPLETE && load->chain)
+        note_completing(load, line);
     struct weft_err err;
     line->in_flight = true;
     line->sent_us = weft_boot_us();
@@ -142,7 +275,7 @@ static void send_call(struct load *load, struct line *line)
 
 /* ---- The next call --------------------------------------------------------------------------- */
 
-/* False: this line is done. */
+/* Chooses the next call of a connection. False: the connection has nothing left to do. */
 static bool choose(struct load *load, struct line *line)
 {
     const struct weft_bench_plan *plan = load->plan;
@@ -154,10 +287,10 @@ static bool choose(struct load *load, struct line *line)
         line->call = WEFT_BENCH_CLAIM;
         return load->backlog > 0 || (load->result->doubtful > 0 && !line->found_none);
     }
-    if (load->chains) {
-        line->call = weft_bench_chain_idle(load->chains) ? WEFT_BENCH_SUBMIT : WEFT_BENCH_CLAIM;
+    if (load->chain) {
+        line->call = load->idle_count > 0 ? WEFT_BENCH_SUBMIT : WEFT_BENCH_CLAIM;
         if (line->call == WEFT_BENCH_SUBMIT)
-            line->chain = weft_bench_chain_begin(load->chains);
+            line->chain = begin_chain(load);
         return true;
     }
     bool submitted = line->call == WEFT_BENCH_SUBMIT;
@@ -175,14 +308,15 @@ static void send_next(struct load *load, struct line *line)
 
 /* ---- Answers --------------------------------------------------------------------------------- */
 
-static enum weft_rc take_submit(struct load *load, const struct weft_bench_answer *answer,
-                                struct weft_err *err)
+static enum weft_rc take_submit(struct load *load, struct line *line,
+                                const struct weft_bench_answer *answer, struct weft_err *err)
 {
+    (void)line;
     struct weft_bench_items items;
     enum weft_rc rc = weft_bench_read_items(answer, &load->result->errors, &items, err);
     if (rc)
         return rc;
-    size_t submitted = load->chains ? load->plan->nodes : items.good;
+    size_t submitted = load->chain ? load->plan->nodes : items.good;
     load->result->submitted += submitted;
     load->backlog += (int64_t)submitted;
     return WEFT_OK;
@@ -196,9 +330,8 @@ static enum weft_rc take_claim(struct load *load, struct line *line,
         return rc;
     load->backlog -= (int64_t)line->claimed;
     line->found_none = line->claimed == 0;
-    if (load->chains)
-        rc = weft_bench_chains_claimed(load->chains, answer, load->now_us, line->member,
-                                       load->result, err);
+    if (load->chain)
+        rc = take_members(load, line, answer, err);
     if (line->claimed > 0)
         weft_bench_request(&load->target, "/v1/leases/complete", &line->body, &line->out);
     return rc;
@@ -208,10 +341,7 @@ static enum weft_rc take_complete(struct load *load, struct line *line,
                                   const struct weft_bench_answer *answer, struct weft_err *err)
 {
     struct weft_bench_items items;
-    size_t flows = 0;
-    if (load->chains)
-        flows =
-            weft_bench_chains_completed(load->chains, line->member, line->claimed, load->now_us);
+    size_t flows = load->chain ? note_completed(load, line) : 0;
     line->claimed = 0;
     enum weft_rc rc = weft_bench_read_items(answer, &load->result->errors, &items, err);
     if (rc)
@@ -224,21 +354,13 @@ static enum weft_rc take_complete(struct load *load, struct line *line,
     return WEFT_OK;
 }
 
-static enum weft_rc take_answer(struct load *load, struct line *line,
-                                const struct weft_bench_answer *answer, struct weft_err *err)
-{
-    switch (line->call) {
-    case WEFT_BENCH_SUBMIT:
-        return take_submit(load, answer, err);
-    case WEFT_BENCH_CLAIM:
-        return take_claim(load, line, answer, err);
-    case WEFT_BENCH_COMPLETE:
-        return take_complete(load, line, answer, err);
-    case WEFT_BENCH_CALLS:
-        break;
-    }
-    return WEFT_OK;
-}
+static enum weft_rc (*const take_answer[WEFT_BENCH_CALLS])(struct load *load, struct line *line,
+                                                           const struct weft_bench_answer *answer,
+                                                           struct weft_err *err) = {
+    [WEFT_BENCH_SUBMIT] = take_submit,
+    [WEFT_BENCH_CLAIM] = take_claim,
+    [WEFT_BENCH_COMPLETE] = take_complete,
+};
 
 static void on_answer(struct load *load, struct line *line, const struct weft_bench_answer *answer)
 {
@@ -256,7 +378,7 @@ static void on_answer(struct load *load, struct line *line, const struct weft_be
         weft_bench_read_refusal(answer, &result->errors);
         if (!later && line->call == WEFT_BENCH_COMPLETE)
             line->claimed = 0; /* it will not be taken the next time either */
-    } else if (take_answer(load, line, answer, &err)) {
+    } else if (take_answer[line->call](load, line, answer, &err)) {
         weft_bench_count_error(&result->errors, "bad_answer", 10);
         good = false;
     }
@@ -336,7 +458,7 @@ static double used_cpu_s(void)
            (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
 }
 
-/* Runs until a moment; false: the server is gone, or a signal came. */
+/* Serves the connections until a moment; false: the server is gone, or a signal came. */
 static bool poll_until(struct load *load, weft_usec until_us, struct weft_bar *bar)
 {
     while (load->now_us < until_us) {
@@ -360,16 +482,14 @@ static enum weft_rc run_phases(struct load *load, struct weft_bar *bar, struct w
     weft_usec begun_us = load->now_us;
     double cpu_s = used_cpu_s();
     load->phase = MEASURED;
-    result->measuring = true;
     goes = goes && poll_until(load, begun_us + load->plan->run_ms * WEFT_MS, bar);
     result->seconds = (double)(load->now_us - begun_us) / 1e6;
     if (result->seconds > 0) {
         result->per_s =
-            (double)(load->chains ? result->flows : result->lifecycles) / result->seconds;
+            (double)(load->chain ? result->flows : result->lifecycles) / result->seconds;
         result->client_cpu = (used_cpu_s() - cpu_s) / result->seconds;
     }
     load->phase = DRAIN;
-    result->measuring = false;
     weft_usec until_us = load->now_us + DRAIN_MAX_MS * WEFT_MS;
     while (load->unreached <= UNREACHED_MAX && load->now_us < until_us && !all_idle(load))
         poll_once(load);
@@ -396,20 +516,18 @@ static void prepare(struct load *load)
     weft_bench_request(&load->target, "/v1/claims", &body, &load->claim);
     weft_bench_claim_body(plan, plan->batch, DRAIN_WAIT_MS, &body);
     weft_bench_request(&load->target, "/v1/claims", &body, &load->claim_drain);
-    weft_buf_done(&body);
     load->arena = weft_arena_new();
     load->line = weft_new_array(load->arena, struct line, plan->connections);
     for (uint32_t i = 0; i < plan->connections; i++) {
         load->line[i].conn.fd = -1;
         weft_buf_init(&load->line[i].body, BODY_MAX);
         weft_buf_init(&load->line[i].out, BODY_MAX);
-        load->line[i].member = weft_new_array(load->arena, struct weft_bench_member, plan->batch);
+        load->line[i].member = weft_new_array(load->arena, struct member, plan->batch);
     }
-    load->per_submit = plan->batch;
-    if (plan->mode == WEFT_BENCH_FLOW) {
-        load->per_submit = plan->nodes;
-        load->chains = weft_bench_chains_new(plan, &load->target);
-    }
+    load->per_submit = plan->mode == WEFT_BENCH_FLOW ? plan->nodes : plan->batch;
+    if (plan->mode == WEFT_BENCH_FLOW)
+        make_chains(load, &body);
+    weft_buf_done(&body);
     load->epoll = epoll_create1(EPOLL_CLOEXEC);
 }
 
@@ -420,7 +538,8 @@ static void finish(struct load *load)
         weft_buf_done(&load->line[i].body);
         weft_buf_done(&load->line[i].out);
     }
-    weft_bench_chains_free(load->chains);
+    for (uint32_t i = 0; load->chain && i < load->plan->flows; i++)
+        weft_buf_done(&load->chain[i].request);
     weft_arena_free(load->arena);
     if (load->epoll >= 0)
         (void)close(load->epoll);

@@ -52,7 +52,7 @@ struct weft_bench_plan {
 
 enum { WEFT_BENCH_CODES_MAX = 16, WEFT_BENCH_CODE_MAX = 40 };
 
-/* Errors by their code; those that find no place are counted under "other". */
+/* Errors by their code; further codes are counted together under "other". */
 struct weft_bench_errors {
     struct {
         char code[WEFT_BENCH_CODE_MAX];
@@ -64,7 +64,6 @@ struct weft_bench_errors {
 
 struct weft_bench_result {
     double per_s;                            /* lifecycles, tries, or flows */
-    bool measuring;                          /* neither warm-up nor drain */
     double seconds;                          /* of the measurement */
     double client_cpu;                       /* cores that the client itself used */
     struct weft_hist call[WEFT_BENCH_CALLS]; /* of requests */
@@ -87,10 +86,11 @@ WEFT_MUST_CHECK enum weft_rc weft_bench_load(const struct weft_bench_plan *plan,
 WEFT_MUST_CHECK enum weft_rc weft_bench_latency(const struct weft_bench_plan *plan,
                                                 struct weft_bench_result *ret_result,
                                                 struct weft_err *err);
-/* What the plan asks for: one of the above, and with a store the same lifecycles in this process.
- */
+/* Measures by the plan: one of the above, and with a store the same lifecycles in this process. */
 WEFT_MUST_CHECK enum weft_rc weft_bench_measure(const struct weft_bench_plan *plan,
                                                 struct weft_bench_result *ret_result,
                                                 struct weft_err *err);
+/* True when every execution that was submitted was completed. */
+bool weft_bench_adds_up(const struct weft_bench_result *result);
 
 #endif

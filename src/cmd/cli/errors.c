@@ -5,11 +5,7 @@
  * scripts.
  */
 
-#include "cmd/cli/line.h"
 #include "cmd/cli/text.h"
-
-#include "base/base.h"
-#include "base/str.h"
 
 #include <signal.h>
 #include <stdarg.h>
@@ -17,40 +13,6 @@
 #include <string.h>
 
 const struct weft_cli *weft_cli_current;
-
-const struct weft_exit_word weft_exit_words[] = {
-    {WEFT_EXIT_OK, "It was done."},
-    {WEFT_EXIT_FAILED,
-     "It was refused or went wrong, wholly or for some of the items; with --wait: "
-     "the execution did not succeed."},
-    {WEFT_EXIT_USAGE, "The command line, a setting or a value is wrong. Nothing was done."},
-    {WEFT_EXIT_NOT_FOUND, "There is no such execution, lane, worker, token or store."},
-    {WEFT_EXIT_UNAVAILABLE,
-     "The server or the store cannot be reached, is too busy, or a wait was "
-     "over before the end came. Trying again later may help."},
-    {WEFT_EXIT_DENIED, "The token is missing, unknown or does not allow this."},
-    {WEFT_EXIT_CONFLICT,
-     "It conflicts with what is there: another payload under the same key, a "
-     "lease that is gone, a state that does not allow it."},
-    {WEFT_EXIT_LEFT,
-     "`weft work --drain` has ended, and executions are left that this worker cannot serve."},
-    {WEFT_EXIT_INTERRUPTED, "Interrupted by SIGINT or SIGTERM before it was done."},
-    {.about = NULL},
-};
-
-const struct weft_env_word weft_env_words[] = {
-    {"WEFT_SERVER", "The server to talk to, unless --server or --store is given."},
-    {"WEFT_STORE",
-     "The store to open directly, unless --server, --store or WEFT_SERVER is given; "
-     "for `weft serve`, its store."},
-    {"WEFT_TOKEN", "The bearer token, unless --token is given."},
-    {"WEFT_CA_FILE", "Certificates to trust, unless --ca-file is given."},
-    {"WEFT_NAMESPACE", "The namespace, unless --namespace is given."},
-    {"WEFT_CONFIG", "The settings file of `weft serve`, unless --config is given."},
-    {"NO_COLOR", "When set, no colours are used unless --color always is given."},
-    {"COLUMNS", "How wide tables may be; otherwise the terminal is asked."},
-    {.name = NULL},
-};
 
 enum weft_exit weft_exit_of(enum weft_rc rc)
 {
@@ -83,6 +45,8 @@ const char *weft_env(const char *name)
 
 void weft_quit(enum weft_exit code)
 {
+    if (weft_cli_current)
+        weft_close(weft_cli_current->weft);
     exit((int)code); /* NOLINT(concurrency-mt-unsafe): called from the main thread alone */
 }
 
@@ -123,49 +87,41 @@ static bool is_unreached(const struct weft_err *err)
     return strncmp(err->text, target, size) == 0;
 }
 
+void weft_cli_say(const char *fmt, ...)
+{
+    char *text;
+    va_list args;
+    va_start(args, fmt);
+    if (vasprintf(&text, fmt, args) < 0)
+        weft_oom(0);
+    va_end(args);
+    (void)fflush(stdout);
+    weft_put_clean(stderr, text);
+    (void)fputc('\n', stderr);
+    free(text);
+}
+
 enum weft_exit weft_cli_fail(const struct weft_err *err)
 {
     const char *hint = hint_of(err);
-    (void)fflush(stdout);
-    (void)fprintf(stderr, "weft: %s", is_unreached(err) ? "cannot reach " : "");
-    weft_put_clean(stderr, err->text[0] ? err->text : weft_rc_text(err->rc));
-    (void)fputc('\n', stderr);
-    if (hint) {
-        (void)fputs("hint: ", stderr);
-        weft_put_clean(stderr, hint);
-        (void)fputc('\n', stderr);
-    }
+    weft_cli_say("weft: %s%s", is_unreached(err) ? "cannot reach " : "",
+                 err->text[0] ? err->text : weft_rc_text(err->rc));
+    if (hint)
+        weft_cli_say("hint: %s", hint);
     return weft_exit_of(err->rc);
 }
 
-WEFT_PRINTF(2, 0)
-static void put_usage(const struct weft_cli *cli, const char *fmt, va_list args)
+void weft_cli_usage(const struct weft_cli *cli, const char *fmt, ...)
 {
-    const char *name = cli && cli->command ? cli->command->name : NULL;
+    const char *name = cli && cli->command ? cli->command->name : "", *space = *name ? " " : "";
     char text[512];
+    va_list args;
+    va_start(args, fmt);
     (void)vsnprintf(text, sizeof(text), fmt, args);
-    (void)fflush(stdout);
-    (void)fprintf(stderr, "weft%s%s: ", name ? " " : "", name ? name : "");
-    weft_put_clean(stderr, text);
-    (void)fprintf(stderr, "\nhint: see `weft help%s%s`\n", name ? " " : "", name ? name : "");
-}
-
-enum weft_exit weft_cli_usage(const struct weft_cli *cli, const char *fmt, ...)
-{
-    va_list args;
-    va_start(args, fmt);
-    put_usage(cli, fmt, args);
     va_end(args);
-    return WEFT_EXIT_USAGE;
-}
-
-bool weft_cli_refuse(const struct weft_cli *cli, const char *fmt, ...)
-{
-    va_list args;
-    va_start(args, fmt);
-    put_usage(cli, fmt, args);
-    va_end(args);
-    return false;
+    weft_cli_say("weft%s%s: %s", space, name, text);
+    weft_cli_say("hint: see `weft help%s%s`", space, name);
+    weft_quit(WEFT_EXIT_USAGE);
 }
 
 /* ---- Signals --------------------------------------------------------------------------------- */

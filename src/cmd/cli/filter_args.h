@@ -4,7 +4,8 @@
 
 /*
  * The executions that a command is about: ids, or a filter from options. Both are checked before
- * anything is opened; short forms of ids are looked up afterwards.
+ * the handle is opened; short forms of ids are looked up afterwards. What is wrong with them ends
+ * the process.
  */
 
 #include "cmd/cli/cli.h"
@@ -12,31 +13,21 @@
 #define WEFT_STATE_WORDS                                                                           \
     "ready delayed blocked running suspended held succeeded failed cancelled expired skipped"
 
-/* The rows of a table of options that weft_pick_filter() reads. */
+/* The rows of a table of options that weft_open_filter() reads. */
+/* clang-format off */
 #define WEFT_FILTER_OPTIONS                                                                        \
-    {.name = "lane", .letter = 'l', .value = "NAME", .about = "only those of this lane"},          \
-        {.name = "kind", .letter = 'k', .value = "NAME", .about = "only those of this kind"},      \
-        {.name = "state",                                                                          \
-         .letter = 's',                                                                            \
-         .value = "STATE",                                                                         \
-         .about = "only those in this state: " WEFT_STATE_WORDS,                                   \
-         .complete = WEFT_STATE_WORDS},                                                            \
-        {.name = "since",                                                                          \
-         .value = "TIME",                                                                          \
-         .about = "only from then on: 1h for the last hour, or a moment; see below"},              \
-        {.name = "until", .value = "TIME", .about = "only before then: 1h ago, or a moment"},      \
-        {.name = "error-class",                                                                    \
-         .value = "CLASS",                                                                         \
-         .about = "only those that ended with an error of this class"},                            \
-        {.name = "worker",                                                                         \
-         .value = "NAME",                                                                          \
-         .about = "only those whose lease this worker holds, or held last"},                       \
-        {.name = "tenant", .value = "NAME", .about = "only those of this tenant"},                 \
-        {.name = "key", .value = "KEY", .about = "only the one with this idempotency key"},        \
-        {.name = "flow", .value = "ID", .about = "only members of this flow"},                     \
-    {                                                                                              \
-        .name = "tag", .value = "KEY=VALUE", .about = "only those with this tag"                   \
-    }
+    {"lane", 'l', "NAME", "only those of this lane", NULL},                                        \
+    {"kind", 'k', "NAME", "only those of this kind", NULL},                                        \
+    {"state", 's', "STATE", "only those in this state: " WEFT_STATE_WORDS, WEFT_STATE_WORDS},      \
+    {"since", 0, "TIME", "only from then on: 1h for the last hour, or a moment; see below", NULL}, \
+    {"until", 0, "TIME", "only before then: 1h ago, or a moment", NULL},                           \
+    {"error-class", 0, "CLASS", "only those that ended with an error of this class", NULL},        \
+    {"worker", 0, "NAME", "only those whose lease this worker holds, or held last", NULL},         \
+    {"tenant", 0, "NAME", "only those of this tenant", NULL},                                      \
+    {"key", 0, "KEY", "only the one with this idempotency key", NULL},                             \
+    {"flow", 0, "ID", "only members of this flow", NULL},                                          \
+    {"tag", 0, "KEY=VALUE", "only those with this tag", NULL}
+/* clang-format on */
 
 /* What --since and --until are compared with. */
 enum weft_pick_time {
@@ -45,33 +36,30 @@ enum weft_pick_time {
     WEFT_PICK_ENDED,
 };
 
-/*
- * False: the error was printed, and *ret_exit is the exit code. The filter borrows from the cli. A
- * --flow in short form is left to weft_find_filter().
- */
-WEFT_MUST_CHECK bool weft_pick_filter(const struct weft_cli *cli, enum weft_pick_time time,
-                                      struct weft_filter *ret_filter, enum weft_exit *ret_exit);
 /* True when the command line names any part of a filter. */
 bool weft_pick_is_filter(const struct weft_cli *cli);
+/* "key=value", taken apart. */
+struct weft_tag weft_pick_tag(const struct weft_cli *cli, const char *text);
 
-/* Checks that the first `count` arguments are ids or short forms of ids. */
-WEFT_MUST_CHECK bool weft_pick_ids(const struct weft_cli *cli, size_t count,
-                                   enum weft_exit *ret_exit);
+/* Opens the handle. The filter of the options borrows from the cli. */
+struct weft *weft_open_filter(struct weft_cli *cli, enum weft_pick_time time,
+                              struct weft_filter *ret_filter);
+/* Opens the handle. The first `count` arguments are ids; they live as long as the cli. */
+struct weft *weft_open_ids(struct weft_cli *cli, size_t count, const struct weft_id **ret_ids);
+/*
+ * The id of a flow, whole or in short form. None of that form: WEFT_EXIT_NOT_FOUND; several: they
+ * are listed, and none is taken.
+ */
+struct weft_id weft_find_flow(const struct weft_cli *cli, struct weft *weft, const char *text);
 
-/* "key=value", taken apart; false: there is no = in it. */
-WEFT_MUST_CHECK bool weft_pick_tag(const struct weft_cli *cli, const char *text,
-                                   struct weft_tag *ret_tag);
-
-/* ---- With an open handle (find_execution.c) -------------------------------------------------- */
-
-/* The first `count` arguments as ids; they live as long as the cli. */
-WEFT_MUST_CHECK bool weft_find_ids(const struct weft_cli *cli, struct weft *weft, size_t count,
-                                   const struct weft_id **ret_ids, enum weft_exit *ret_exit);
-/* One id, whole or in short form. None: WEFT_EXIT_NOT_FOUND; several: they are listed. */
-WEFT_MUST_CHECK bool weft_find_flow(const struct weft_cli *cli, struct weft *weft, const char *text,
-                                    struct weft_id *ret_id, enum weft_exit *ret_exit);
-/* What weft_pick_filter() left open. */
-WEFT_MUST_CHECK bool weft_find_filter(const struct weft_cli *cli, struct weft *weft,
-                                      struct weft_filter *filter, enum weft_exit *ret_exit);
+/* Executions that fit a filter, page by page: begin with .more = true. */
+struct weft_pages {
+    bool more;
+    char next[512];        /* the cursor, empty at the end */
+    struct weft_page page; /* the last one read; the caller frees it at the end */
+};
+WEFT_MUST_CHECK enum weft_rc weft_next_page(struct weft *weft, const struct weft_filter *filter,
+                                            uint32_t limit, struct weft_pages *pages,
+                                            struct weft_err *err);
 
 #endif

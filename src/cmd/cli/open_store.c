@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Which server or store a command works on, and opening it. */
+/* What a command works on: the server or store, the files it reads. */
 
-#include "cmd/cli/line.h"
+#include "base/buf.h"
+#include "cmd/cli/cli.h"
 
-#include "base/arena.h"
-
+#include <errno.h>
 #include <string.h>
-
-#define LOCAL_SERVER "http://127.0.0.1:7717"
 
 const char *weft_cli_target(const struct weft_cli *cli)
 {
@@ -19,7 +17,7 @@ const char *weft_cli_target(const struct weft_cli *cli)
     if (server)
         return server;
     store = weft_env("WEFT_STORE");
-    return store ? store : LOCAL_SERVER;
+    return store ? store : WEFT_LOCAL_SERVER;
 }
 
 const char *weft_cli_or_env(const struct weft_cli *cli, const char *option, const char *variable)
@@ -38,42 +36,38 @@ bool weft_is_server(const char *url)
     return strncmp(url, "http://", 7) == 0 || strncmp(url, "https://", 8) == 0;
 }
 
-static bool is_store(const char *url)
+/* Errors do not repeat the URL: it may hold a password. `from` is an option or a variable. */
+static void check_server(const struct weft_cli *cli, const char *from, const char *url)
 {
-    return strncmp(url, "sqlite:", 7) == 0 || strncmp(url, "postgres", 8) == 0;
+    if (weft_is_server(url))
+        return;
+    if (strncmp(url, "sqlite:", 7) == 0 || strncmp(url, "postgres", 8) == 0)
+        weft_cli_usage(cli, "%s names a store, and a server is asked for: use %s", from,
+                       *from == '-' ? "--store" : "WEFT_STORE");
+    weft_cli_usage(cli, "%s must begin with http:// or https://, as in " WEFT_LOCAL_SERVER, from);
 }
 
-/* The URLs are not repeated: they may hold passwords. */
-static enum weft_exit check_server(const struct weft_cli *cli, const char *from, const char *url)
+static void check_store(const struct weft_cli *cli, const char *from, const char *url)
 {
-    if (!url || weft_is_server(url))
-        return WEFT_EXIT_OK;
-    if (is_store(url))
-        return weft_cli_usage(cli, "%s names a store, and a server is asked for: use %s", from,
-                              *from == '-' ? "--store" : "WEFT_STORE");
-    return weft_cli_usage(cli, "%s must begin with http:// or https://, as in " LOCAL_SERVER, from);
+    if (url && weft_is_server(url))
+        weft_cli_usage(cli, "%s names a server, and a store is asked for: use %s", from,
+                       *from == '-' ? "--server" : "WEFT_SERVER");
 }
 
-static enum weft_exit check_store(const struct weft_cli *cli, const char *from, const char *url)
-{
-    if (!url || !weft_is_server(url))
-        return WEFT_EXIT_OK;
-    return weft_cli_usage(cli, "%s names a server, and a store is asked for: use %s", from,
-                          *from == '-' ? "--server" : "WEFT_SERVER");
-}
-
-static enum weft_exit check_target(const struct weft_cli *cli)
+static void check_target(const struct weft_cli *cli)
 {
     const char *server = weft_cli_get(cli, "server"), *store = weft_cli_get(cli, "store");
+    const char *env = weft_env("WEFT_SERVER");
     if (server && store)
-        return weft_cli_usage(cli, "--server and --store exclude each other");
+        weft_cli_usage(cli, "--server and --store exclude each other");
     if (server)
-        return check_server(cli, "--server", server);
-    if (store)
-        return check_store(cli, "--store", store);
-    server = weft_env("WEFT_SERVER");
-    return server ? check_server(cli, "WEFT_SERVER", server)
-                  : check_store(cli, "WEFT_STORE", weft_env("WEFT_STORE"));
+        check_server(cli, "--server", server);
+    else if (store)
+        check_store(cli, "--store", store);
+    else if (env)
+        check_server(cli, "WEFT_SERVER", env);
+    else
+        check_store(cli, "WEFT_STORE", weft_env("WEFT_STORE"));
 }
 
 /*
@@ -84,25 +78,45 @@ static enum weft_exit check_target(const struct weft_cli *cli)
 static bool may_create_store(const struct weft_cli *cli)
 {
     const char *command = cli->command->name;
-    const char *const *arg;
-    if (strcmp(command, "submit") == 0 || strcmp(command, "work") == 0)
-        return true;
-    return strcmp(command, "flow") == 0 && weft_cli_args(cli, &arg) > 0 &&
-           strcmp(arg[0], "run") == 0;
+    return weft_is_word(command, "submit work") ||
+           (strcmp(command, "flow") == 0 && cli->arg_count > 0 && strcmp(cli->arg[0], "run") == 0);
 }
 
-bool weft_cli_open(struct weft_cli *cli, struct weft **ret_weft, enum weft_exit *ret_exit)
+struct weft *weft_cli_open(struct weft_cli *cli)
 {
     struct weft_err err = {0};
-    enum weft_exit code = check_target(cli);
+    check_target(cli);
     const struct weft_options options = {.ns = weft_cli_namespace(cli),
                                          .token = weft_cli_or_env(cli, "token", "WEFT_TOKEN"),
                                          .ca_file = weft_cli_or_env(cli, "ca-file", "WEFT_CA_FILE"),
                                          .must_exist = !may_create_store(cli)};
-    if (code == WEFT_EXIT_OK && !cli->weft &&
-        weft_open(weft_cli_target(cli), &options, &cli->weft, &err))
-        code = weft_cli_fail(&err);
-    *ret_weft = cli->weft;
-    *ret_exit = code;
-    return code == WEFT_EXIT_OK;
+    if (!cli->weft && weft_open(weft_cli_target(cli), &options, &cli->weft, &err))
+        weft_quit(weft_cli_fail(&err));
+    return cli->weft;
+}
+
+/* ---- Files ----------------------------------------------------------------------------------- */
+
+char *weft_cli_read_file(const struct weft_cli *cli, const char *path, size_t max, size_t *ret_size,
+                         const char **ret_why)
+{
+    bool input = strcmp(path, "-") == 0;
+    char part[16384], *data = NULL;
+    struct weft_buf buf;
+    size_t size;
+    weft_buf_init(&buf, max);
+    FILE *file = input ? stdin : fopen(path, "re");
+    while (file && !buf.full && (size = fread(part, 1, sizeof(part), file)) > 0)
+        weft_buf_add(&buf, part, size);
+    if (!file || ferror(file))
+        *ret_why = strerrordesc_np(errno);
+    else if (buf.full)
+        *ret_why = weft_arena_printf(cli->arena, "it is larger than %zu bytes", max);
+    else
+        data = weft_arena_dup(cli->arena, buf.data, buf.size + 1);
+    *ret_size = buf.size;
+    weft_buf_done(&buf);
+    if (file && !input)
+        (void)fclose(file);
+    return data;
 }

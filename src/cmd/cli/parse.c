@@ -8,20 +8,14 @@
  * in front: the options of the program to run are not ours.
  */
 
-#include "cmd/cli/line.h"
-
-#include "base/arena.h"
-#include "base/base.h"
+#include "cmd/cli/text.h"
 
 #include <assert.h>
-#include <errno.h>
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define X(name) extern const struct weft_command weft_command_##name;
 #include "cmd/cli/commands.def"
-#include "cmd/cli/typed.h"
 #undef X
 
 const struct weft_command *const weft_commands[] = {
@@ -31,27 +25,23 @@ const struct weft_command *const weft_commands[] = {
     NULL,
 };
 
-const struct weft_option weft_common_options[] = {
-    {.name = "server", .value = "URL", .about = "talk to this server; default: the local one"},
-    {.name = "store", .value = "URL", .about = "open this store directly: sqlite:PATH, postgres:"},
-    {.name = "token", .value = "TOKEN", .about = "the bearer token for the server"},
-    {.name = "ca-file", .value = "FILE", .about = "trust the certificates in this PEM file"},
-    {.name = "namespace",
-     .letter = 'n',
-     .value = "NAME",
-     .about = "the namespace; default: default"},
-    {.name = "json", .letter = 'j', .about = "write JSON, for programs"},
-    {.name = "color",
-     .value = "WHEN",
-     .about = "use colours: auto, always, never",
-     .complete = "auto always never"},
-    {.name = "help", .letter = 'h', .about = "show what the command does"},
+/* The options that only commands on a server or a store have come first. */
+enum { STORE_OPTIONS = 5 };
+static const struct weft_option common_options[] = {
+    {"server", 0, "URL", "talk to this server; default: the local one", NULL},
+    {"store", 0, "URL", "open this store directly: sqlite:PATH, postgres:", NULL},
+    {"token", 0, "TOKEN", "the bearer token for the server", NULL},
+    {"ca-file", 0, "FILE", "trust the certificates in this PEM file", NULL},
+    {"namespace", 'n', "NAME", "the namespace; default: default", NULL},
+    {"json", 'j', NULL, "write JSON, for programs", NULL},
+    {"color", 0, "WHEN", "use colours: auto, always, never", "auto always never"},
+    {"help", 'h', NULL, "show what the command does", NULL},
     {.name = NULL},
 };
 
 const struct weft_option *weft_command_common(const struct weft_command *command)
 {
-    return weft_common_options + (command && command->no_store ? WEFT_STORE_OPTIONS : 0);
+    return common_options + (command && command->no_store ? STORE_OPTIONS : 0);
 }
 
 enum { OPTIONS_MAX = 96 }; /* of one command */
@@ -85,14 +75,6 @@ const struct weft_option *const *weft_command_options(const struct weft_command 
     assert(count <= OPTIONS_MAX);
     found[count] = NULL;
     return found;
-}
-
-static const struct weft_option *find_letter(const struct weft_command *command, char letter)
-{
-    const struct weft_option *const *option = weft_command_options(command);
-    while (*option && (*option)->letter != letter)
-        option++;
-    return *option;
 }
 
 bool weft_option_value_optional(const struct weft_option *option)
@@ -164,33 +146,33 @@ bool weft_is_word(const char *text, const char *words)
     return false;
 }
 
-/* False, after printing which name is nearest to what was typed. */
-static bool no_such(const struct weft_cli *cli, bool option, const char *typed,
-                    const char *const *name)
+/* The error for an unknown name; it suggests the nearest of the known names. */
+__attribute__((noreturn)) static void no_such(const struct weft_cli *cli, bool option,
+                                              const char *typed, const char *const *name)
 {
     const char *kind = option ? "option" : "command", *before = option ? "--" : "'";
     const char *after = option ? "" : "'", *near = weft_nearest(typed, name);
     if (!near)
-        return weft_cli_refuse(cli, "there is no %s %s%s%s", kind, before, typed, after);
-    return weft_cli_refuse(cli, "there is no %s %s%s%s; did you mean %s%s%s?", kind, before, typed,
-                           after, before, near, after);
+        weft_cli_usage(cli, "there is no %s %s%s%s", kind, before, typed, after);
+    weft_cli_usage(cli, "there is no %s %s%s%s; did you mean %s%s%s?", kind, before, typed, after,
+                   before, near, after);
 }
 
-static bool no_such_option(const struct weft_cli *cli, const char *typed)
+__attribute__((noreturn)) static void no_such_option(const struct weft_cli *cli, const char *typed)
 {
     const char *name[OPTIONS_MAX + 1] = {NULL};
     const struct weft_option *const *option = weft_command_options(cli->command);
     for (size_t i = 0; option[i]; i++)
         name[i] = option[i]->name;
-    return no_such(cli, true, typed, name);
+    no_such(cli, true, typed, name);
 }
 
-static bool no_such_command(const struct weft_cli *cli, const char *typed)
+__attribute__((noreturn)) static void no_such_command(const struct weft_cli *cli, const char *typed)
 {
     const char *name[WEFT_LEN(weft_commands)] = {NULL}; /* it ends with NULL, too */
     for (size_t i = 0; weft_commands[i]; i++)
         name[i] = weft_commands[i]->name;
-    return no_such(cli, false, typed, name);
+    no_such(cli, false, typed, name);
 }
 
 /* ---- Taking it apart ------------------------------------------------------------------------- */
@@ -207,123 +189,124 @@ static void give(struct weft_cli *cli, const struct weft_option *option, const c
 }
 
 /* The word after the current one, as the value of an option. */
-static bool take_value(struct walk *walk, const char *spelled, const struct weft_option *option)
+static void take_value(struct walk *walk, const char *spelled, const struct weft_option *option)
 {
     if (walk->at + 1 >= walk->argc)
-        return weft_cli_refuse(walk->cli, "%s needs a value: %s", spelled, option->value);
+        weft_cli_usage(walk->cli, "%s needs a value: %s", spelled, option->value);
     give(walk->cli, option, walk->argv[++walk->at]);
-    return true;
 }
 
-static bool take_long(struct walk *walk, const char *word)
+static void take_long(struct walk *walk, const char *word)
 {
     const char *name = word + 2, *equals = strchr(name, '=');
     size_t size = equals ? (size_t)(equals - name) : strlen(name);
     const struct weft_option *option = weft_command_option(walk->cli->command, name, size);
     if (!option)
-        return no_such_option(walk->cli,
-                              weft_arena_printf(walk->cli->arena, "%.*s", (int)size, name));
+        no_such_option(walk->cli, weft_arena_printf(walk->cli->arena, "%.*s", (int)size, name));
     if (equals && !option->value)
-        return weft_cli_refuse(walk->cli, "--%s takes no value", option->name);
+        weft_cli_usage(walk->cli, "--%s takes no value", option->name);
     if (!equals && option->value && !weft_option_value_optional(option))
-        return take_value(walk, word, option);
-    give(walk->cli, option, equals ? equals + 1 : NULL);
-    return true;
+        take_value(walk, word, option);
+    else
+        give(walk->cli, option, equals ? equals + 1 : NULL);
 }
 
 /* -l NAME, -lNAME, and switches in one word: -jh. */
-static bool take_letters(struct walk *walk, const char *word)
+static void take_letters(struct walk *walk, const char *word)
 {
     for (const char *letter = word + 1; *letter; letter++) {
-        const struct weft_option *option = find_letter(walk->cli->command, *letter);
+        const struct weft_option *const *at = weft_command_options(walk->cli->command);
+        while (*at && (*at)->letter != *letter)
+            at++;
+        const struct weft_option *option = *at;
         if (!option)
-            return weft_cli_refuse(walk->cli, "there is no option -%c", *letter);
+            weft_cli_usage(walk->cli, "there is no option -%c", *letter);
         if (!option->value || weft_option_value_optional(option)) {
             give(walk->cli, option, NULL);
             continue;
         }
         if (letter[1] == '\0')
-            return take_value(walk, word, option);
-        give(walk->cli, option, letter[1] == '=' ? letter + 2 : letter + 1);
-        return true;
+            take_value(walk, word, option);
+        else
+            give(walk->cli, option, letter[1] == '=' ? letter + 2 : letter + 1);
+        return;
     }
-    return true;
 }
 
-/* One word that is no option. False: the error has been printed. */
-static bool take_word(struct walk *walk, const char *word)
+/* One word that is no option. */
+static void take_word(struct weft_cli *cli, const char *word)
 {
-    struct weft_cli *cli = walk->cli;
-    if (cli->command) {
+    if (cli->command)
         cli->arg[cli->arg_count++] = word;
-        return true;
-    }
-    cli->command = weft_command_find(word);
-    return cli->command || no_such_command(cli, word);
+    else if (!(cli->command = weft_command_find(word)))
+        no_such_command(cli, word);
 }
 
-/* From here on words are arguments, whatever they look like. */
-static bool takes_the_rest(const struct walk *walk, const char *word)
+static void take_all(struct walk *walk)
 {
-    const struct weft_command *command = walk->cli->command;
-    return command && command->rest && (word[0] != '-' || word[1] == '\0');
-}
-
-static bool take_all(struct walk *walk)
-{
-    bool words_only = false;
+    bool words_only = false; /* words are arguments, whatever they look like */
     for (; walk->at < walk->argc; walk->at++) {
         const char *word = walk->argv[walk->at];
-        bool good;
-        if (!words_only && takes_the_rest(walk, word))
+        const struct weft_command *command = walk->cli->command;
+        bool dash = word[0] == '-' && word[1] != '\0';
+        words_only |= command && command->rest && !dash;
+        if (!words_only && strcmp(word, "--") == 0)
             words_only = true;
-        if (!words_only && strcmp(word, "--") == 0) {
-            words_only = true;
-            continue;
-        }
-        if (words_only || word[0] != '-' || word[1] == '\0')
-            good = take_word(walk, word);
+        else if (words_only || !dash)
+            take_word(walk->cli, word);
+        else if (word[1] == '-')
+            take_long(walk, word);
         else
-            good = word[1] == '-' ? take_long(walk, word) : take_letters(walk, word);
-        if (!good)
-            return false;
+            take_letters(walk, word);
     }
-    return true;
 }
 
 /* Options that stood before the subcommand were read without its table. */
-static bool settle_options(struct weft_cli *cli)
+static void settle_options(struct weft_cli *cli)
 {
     for (size_t i = 0; i < cli->given_count; i++) {
         const char *name = cli->given[i].option->name;
         const struct weft_option *option = weft_command_option(cli->command, name, strlen(name));
         if (!option)
-            return weft_cli_refuse(cli, "takes no --%s", name);
+            weft_cli_usage(cli, "takes no --%s", name);
         cli->given[i].option = option;
     }
-    return true;
 }
 
-static bool check_color(const struct weft_cli *cli)
+/* How many arguments the usage allows: words in brackets are optional, dots mean any number. */
+static void count_args(const char *usage, size_t *ret_min, size_t *ret_max)
 {
+    bool optional = false;
+    *ret_min = *ret_max = 0;
+    for (const char *at = usage; *at; at += strspn(at, " ")) {
+        size_t size = strcspn(at, " ");
+        optional |= *at == '[';
+        *ret_min += !optional;
+        if (size >= 3 && memmem(at, size, "...", 3))
+            *ret_max = SIZE_MAX;
+        else if (*ret_max < SIZE_MAX)
+            ++*ret_max;
+        at += size;
+        optional &= at[-1] != ']';
+    }
+}
+
+static void check_line(const struct weft_cli *cli)
+{
+    size_t min, max;
     const char *when = weft_cli_get(cli, "color");
-    if (!when || weft_is_word(when, "auto always never"))
-        return true;
-    return weft_cli_refuse(cli, "--color is '%s': it must be auto, always or never", when);
+    count_args(cli->command->args, &min, &max);
+    if (when && !weft_is_word(when, "auto always never"))
+        weft_cli_usage(cli, "--color is '%s': it must be auto, always or never", when);
+    if (cli->arg_count >= min && cli->arg_count <= max)
+        return;
+    if (max == 0)
+        weft_cli_usage(cli, "takes no arguments, but was given '%s'", cli->arg[0]);
+    weft_cli_usage(cli, "too %s arguments: it takes %s", cli->arg_count < min ? "few" : "many",
+                   cli->command->args);
 }
 
-static bool check_args(const struct weft_cli *cli)
-{
-    const struct weft_command *command = cli->command;
-    if (cli->arg_count >= command->args_min && cli->arg_count <= command->args_max)
-        return true;
-    if (command->args_max == 0)
-        return weft_cli_refuse(cli, "takes no arguments, but was given '%s'", cli->arg[0]);
-    return weft_cli_refuse(cli, "too %s arguments: it takes %s",
-                           cli->arg_count < command->args_min ? "few" : "many", command->args);
-}
-
-bool weft_line_parse(struct weft_cli *cli, int argc, char *const *argv)
+void weft_line_parse(struct weft_cli *cli, int argc, char *const *argv)
 {
     /* A word of letters may hold many switches, so there is room for each of their letters. */
     size_t room = 1;
@@ -332,11 +315,11 @@ bool weft_line_parse(struct weft_cli *cli, int argc, char *const *argv)
     cli->given = weft_new_array(cli->arena, struct weft_given_option, room);
     cli->arg = weft_new_array(cli->arena, const char *, (size_t)argc + 1);
     struct walk walk = {.cli = cli, .argv = argv, .argc = argc, .at = 1};
-    if (!take_all(&walk))
-        return false;
+    take_all(&walk);
     if (!cli->command || weft_cli_has(cli, "help"))
-        return true;
-    return settle_options(cli) && check_color(cli) && check_args(cli);
+        return;
+    settle_options(cli);
+    check_line(cli);
 }
 
 /* ---- What was given -------------------------------------------------------------------------- */
@@ -368,43 +351,36 @@ bool weft_cli_has(const struct weft_cli *cli, const char *option)
     return false;
 }
 
-size_t weft_cli_args(const struct weft_cli *cli, const char *const **ret_args)
+bool weft_cli_json(const struct weft_cli *cli)
 {
-    *ret_args = cli->arg;
-    return cli->arg_count;
+    return weft_cli_has(cli, "json");
 }
 
-/* Ends the process unless the number that was typed is within its limits. */
-static void check_range(const struct weft_cli *cli, const char *option, int64_t number,
-                        const int64_t range[2], const char *unit)
+/* The value of an option, a number or a duration, within its limits. */
+static int64_t number_of(const struct weft_cli *cli, const char *option, const int64_t range[2],
+                         int64_t normally, bool duration)
 {
+    const char *text = weft_cli_get(cli, option);
+    int64_t number = normally;
+    if (!text)
+        return normally;
+    if (duration ? !weft_duration_typed(text, &number) : !weft_number_typed(text, &number))
+        weft_cli_usage(cli, "--%s is '%s': it must be a %s", option, text,
+                       duration ? "duration like 500ms, 30s, 5m, 2h or 7d" : "whole number");
     if (number < range[0] || number > range[1])
-        weft_quit(weft_cli_usage(cli, "--%s is %s: it must be within %" PRId64 " and %" PRId64 "%s",
-                                 option, weft_cli_get(cli, option), range[0], range[1], unit));
+        weft_cli_usage(cli, "--%s is %s: it must be within %" PRId64 " and %" PRId64 "%s", option,
+                       text, range[0], range[1], duration ? " ms" : "");
+    return number;
 }
 
 int64_t weft_cli_i64(const struct weft_cli *cli, const char *option, int64_t min, int64_t max,
                      int64_t normally)
 {
-    const char *text = weft_cli_get(cli, option);
-    int64_t number = normally;
-    if (text && !weft_number_typed(text, &number))
-        weft_quit(weft_cli_usage(cli, "--%s is '%s': it must be a whole number", option, text));
-    if (text)
-        check_range(cli, option, number, (const int64_t[]){min, max}, "");
-    return number;
+    return number_of(cli, option, (const int64_t[]){min, max}, normally, false);
 }
 
 int64_t weft_cli_ms(const struct weft_cli *cli, const char *option, int64_t min, int64_t max,
                     int64_t normally)
 {
-    const char *text = weft_cli_get(cli, option);
-    int64_t ms = normally;
-    if (text && !weft_duration_typed(text, &ms))
-        weft_quit(
-            weft_cli_usage(cli, "--%s is '%s': it must be a duration like 500ms, 30s, 5m, 2h or 7d",
-                           option, text));
-    if (text)
-        check_range(cli, option, ms, (const int64_t[]){min, max}, " ms");
-    return ms;
+    return number_of(cli, option, (const int64_t[]){min, max}, normally, true);
 }

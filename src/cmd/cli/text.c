@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
+/* Ids, moments, spans and foreign text as people see them; numbers, durations, sizes and moments as
+ * people type them. Nothing is guessed: a text is one of these or it is not. */
+
 #include "cmd/cli/text.h"
 
-#include "base/arena.h"
 #include "base/id.h"
+#include "base/moment.h"
 #include "base/str.h"
-#include "cmd/cli/line.h"
-#include "cmd/cli/typed.h"
 
+#include <errno.h>
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <time.h>
@@ -26,11 +29,6 @@ size_t weft_width(void)
     if (isatty(STDOUT_FILENO) && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
         return size.ws_col;
     return 0;
-}
-
-bool weft_cli_json(const struct weft_cli *cli)
-{
-    return weft_cli_has(cli, "json");
 }
 
 bool weft_cli_color(const struct weft_cli *cli)
@@ -54,56 +52,62 @@ const char *weft_state_color(enum weft_state state)
     return color[state];
 }
 
+void weft_put_painted(const char *color, const char *text)
+{
+    if (color)
+        printf("\033[%sm%s\033[0m", color, text);
+    else
+        (void)fputs(text, stdout);
+}
+
 /* ---- Moments --------------------------------------------------------------------------------- */
+
+struct unit_step {
+    weft_usec below_us, unit_us;
+    const char *unit;
+};
+
+static const struct unit_step *step_of(const struct unit_step *step, weft_usec span_us)
+{
+    while (span_us >= step->below_us && step->below_us < INT64_MAX)
+        step++;
+    return step;
+}
 
 void weft_ago(weft_usec moment_us, weft_usec now_us, char ret_text[WEFT_AGO_TEXT])
 {
-    static const struct {
-        weft_usec below_us, unit_us;
-        const char *unit;
-    } step[] = {
+    static const struct unit_step steps[] = {
         {60 * WEFT_SECOND, WEFT_SECOND, "s"},
         {3600 * WEFT_SECOND, 60 * WEFT_SECOND, "m"},
         {86400 * WEFT_SECOND, 3600 * WEFT_SECOND, "h"},
         {INT64_MAX, 86400 * WEFT_SECOND, "d"},
     };
-    if (moment_us == 0) {
-        (void)snprintf(ret_text, WEFT_AGO_TEXT, "-");
-        return;
-    }
-    weft_usec distance = moment_us > now_us ? moment_us - now_us : now_us - moment_us;
-    if (distance < WEFT_SECOND) {
-        (void)snprintf(ret_text, WEFT_AGO_TEXT, "now");
-        return;
-    }
-    size_t i = 0;
-    while (distance >= step[i].below_us)
-        i++;
-    (void)snprintf(ret_text, WEFT_AGO_TEXT, "%s%" PRId64 " %s%s", moment_us > now_us ? "in " : "",
-                   distance / step[i].unit_us, step[i].unit, moment_us > now_us ? "" : " ago");
+    bool future = moment_us > now_us;
+    weft_usec distance = future ? moment_us - now_us : now_us - moment_us;
+    const struct unit_step *step = step_of(steps, distance);
+    if (moment_us == 0 || distance < WEFT_SECOND)
+        (void)snprintf(ret_text, WEFT_AGO_TEXT, "%s", moment_us == 0 ? "-" : "now");
+    else
+        (void)snprintf(ret_text, WEFT_AGO_TEXT, "%s%" PRId64 " %s%s", future ? "in " : "",
+                       distance / step->unit_us, step->unit, future ? "" : " ago");
 }
 
 void weft_span(weft_usec span_us, char ret_text[WEFT_AGO_TEXT])
 {
-    static const struct {
-        weft_usec below_us, unit_us;
-        const char *unit;
-    } step[] = {
+    static const struct unit_step steps[] = {
         {WEFT_SECOND, WEFT_MS, "ms"},
         {100 * WEFT_SECOND, WEFT_SECOND, "s"},
         {6000 * WEFT_SECOND, 60 * WEFT_SECOND, "m"},
         {172800 * WEFT_SECOND, 3600 * WEFT_SECOND, "h"},
         {INT64_MAX, 86400 * WEFT_SECOND, "d"},
     };
-    size_t i = 0;
-    while (span_us >= step[i].below_us && i + 1 < WEFT_LEN(step))
-        i++;
-    int64_t tenths = span_us / (step[i].unit_us / 10);
+    const struct unit_step *step = step_of(steps, span_us);
+    int64_t tenths = span_us / (step->unit_us / 10);
     if (span_us >= WEFT_SECOND && tenths < 100 && tenths % 10)
         (void)snprintf(ret_text, WEFT_AGO_TEXT, "%" PRId64 ".%" PRId64 " %s", tenths / 10,
-                       tenths % 10, step[i].unit);
+                       tenths % 10, step->unit);
     else
-        (void)snprintf(ret_text, WEFT_AGO_TEXT, "%" PRId64 " %s", tenths / 10, step[i].unit);
+        (void)snprintf(ret_text, WEFT_AGO_TEXT, "%" PRId64 " %s", tenths / 10, step->unit);
 }
 
 const char *weft_joined(struct weft_arena *arena, const char *const *word, size_t count,
@@ -113,22 +117,6 @@ const char *weft_joined(struct weft_arena *arena, const char *const *word, size_
     for (size_t i = 0; i < count; i++)
         text = weft_arena_printf(arena, "%s%s%s", text, i ? separator : "", word[i]);
     return text;
-}
-
-const char *weft_short_id(const struct weft_id *id, struct weft_arena *arena)
-{
-    enum { SHORT = 8 };
-    char text[WEFT_ID_TEXT];
-    weft_id_print(id, text);
-    return weft_arena_strdup(arena, text + strlen(text) - SHORT);
-}
-
-void weft_cli_id(const struct weft_cli *cli, const struct weft_id *id, char ret_text[WEFT_ID_TEXT])
-{
-    if (isatty(STDOUT_FILENO) && !weft_cli_has(cli, "long"))
-        weft_id_short_print(id, ret_text);
-    else
-        weft_id_print(id, ret_text);
 }
 
 void weft_last_line(const char *text, char *ret_text, size_t size)
@@ -169,4 +157,103 @@ weft_usec weft_wall_us(void)
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
     return (weft_usec)now.tv_sec * WEFT_SECOND + now.tv_nsec / 1000;
+}
+
+/* ---- What people type ------------------------------------------------------------------------ */
+
+struct unit {
+    const char *word;
+    int64_t factor;
+};
+
+static const struct unit times[] = {
+    {"", 1000},     {"ms", 1},       {"s", 1000},           {"m", 60000},
+    {"h", 3600000}, {"d", 86400000}, {"w", 7 * 86400000LL},
+};
+
+static const struct unit sizes[] = {
+    {"", 1},          {"B", 1},         {"k", 1 << 10},     {"K", 1 << 10},
+    {"KiB", 1 << 10}, {"M", 1 << 20},   {"MiB", 1 << 20},   {"G", 1 << 30},
+    {"GiB", 1 << 30}, {"T", 1LL << 40}, {"TiB", 1LL << 40},
+};
+
+bool weft_number_typed(const char *text, int64_t *ret_number)
+{
+    char *end;
+    const char *digits = text[0] == '-' ? text + 1 : text;
+    if (digits[0] < '0' || digits[0] > '9')
+        return false;
+    errno = 0;
+    long long number = strtoll(text, &end, 10);
+    if (errno || *end != '\0')
+        return false;
+    *ret_number = number;
+    return true;
+}
+
+/* A whole number and one of the units. */
+static bool scaled(const char *text, const struct unit *unit, size_t units, int64_t *ret_number)
+{
+    char *end;
+    if (text[0] < '0' || text[0] > '9')
+        return false;
+    errno = 0;
+    long long number = strtoll(text, &end, 10);
+    if (errno)
+        return false;
+    if (*end == ' ')
+        end++;
+    for (size_t i = 0; i < units; i++) {
+        if (strcmp(end, unit[i].word) != 0)
+            continue;
+        if (number > INT64_MAX / unit[i].factor)
+            return false;
+        *ret_number = number * unit[i].factor;
+        return true;
+    }
+    return false;
+}
+
+bool weft_duration_typed(const char *text, int64_t *ret_ms)
+{
+    return scaled(text, times, WEFT_LEN(times), ret_ms);
+}
+
+bool weft_size_typed(const char *text, int64_t *ret_bytes)
+{
+    return scaled(text, sizes, WEFT_LEN(sizes), ret_bytes);
+}
+
+/* ---- Moments --------------------------------------------------------------------------------- */
+
+/* A duration; one without a unit only behind a +, because a number alone may be meant as a year. */
+static bool is_distance(const char *text, int64_t *ret_ms)
+{
+    int64_t number;
+    return (text[0] == '+' || !weft_number_typed(text, &number)) &&
+           weft_duration_typed(text + (text[0] == '+'), ret_ms) &&
+           *ret_ms <= INT64_MAX / 4 / WEFT_MS;
+}
+
+bool weft_moment_typed(const char *text, weft_usec *ret_moment_us)
+{
+    int64_t ms;
+    if (weft_moment_parse(text, strlen(text), ret_moment_us))
+        return true;
+    if (!is_distance(text, &ms))
+        return false;
+    *ret_moment_us = weft_wall_us() + ms * WEFT_MS;
+    return true;
+}
+
+bool weft_past_typed(const char *text, weft_usec *ret_moment_us)
+{
+    int64_t ms;
+    if (weft_moment_parse(text, strlen(text), ret_moment_us))
+        return true;
+    weft_usec now_us = weft_wall_us();
+    if (text[0] == '+' || !is_distance(text, &ms) || ms > now_us / WEFT_MS)
+        return false;
+    *ret_moment_us = now_us - ms * WEFT_MS;
+    return true;
 }

@@ -2,18 +2,10 @@
 
 /* weft flow: graphs of executions, from a file to their end. */
 
-#include "cmd/cli/cli_json.h"
-#include "cmd/cli/filter_args.h"
-#include "cmd/cli/line.h"
-#include "cmd/cli/table.h"
-#include "cmd/cli/text.h"
-#include "cmd/flow/flow_draw.h"
-#include "cmd/flow/flow_file.h"
-
-#include "base/arena.h"
-#include "base/base.h"
-#include "base/err.h"
 #include "base/id.h"
+#include "cmd/cli/filter_args.h"
+#include "cmd/cli/output.h"
+#include "cmd/flow/flow.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -25,7 +17,7 @@ static struct weft_id watched;
 
 /* ---- Looking --------------------------------------------------------------------------------- */
 
-/* A page behind the first. */
+/* A page of nodes after the first one. */
 struct later {
     struct weft_flow_page page;
     struct later *before;
@@ -118,31 +110,34 @@ static enum weft_exit follow(struct weft_cli *cli, struct weft *weft)
     char id[WEFT_ID_TEXT];
     weft_id_print(&watched, id);
     if (state == WEFT_FLOW_OPEN) {
-        (void)fprintf(stderr, "weft: flow %s has not ended\nhint: `weft flow show --watch %s`\n",
-                      id, id);
+        weft_cli_say("weft: flow %s has not ended", id);
+        weft_cli_say("hint: `weft flow show --watch %s`", id);
         return weft_cli_interrupted() ? WEFT_EXIT_INTERRUPTED : WEFT_EXIT_UNAVAILABLE;
     }
-    (void)fprintf(stderr, "weft: flow %s %s\n", id, weft_wire_flow_states[state]);
+    weft_cli_say("weft: flow %s %s", id, weft_wire_flow_states[state]);
     return WEFT_EXIT_FAILED;
 }
 
-static void put_flow(const struct weft_cli *cli, struct weft_table *table,
-                     const struct weft_flow *flow)
+static void put_flow_state(struct weft_table *table, const void *item)
 {
-    char id[WEFT_ID_TEXT];
-    weft_cli_id(cli, &flow->id, id);
-    weft_table_cell(table, "%s", id);
-    weft_table_cell(table, "%s", flow->name ? flow->name : "");
+    const struct weft_flow *flow = item;
     weft_table_paint(table, weft_flow_color(flow->state), "%s", weft_wire_flow_states[flow->state]);
-    weft_table_cell(table, "%" PRIu64, flow->node_count);
-    weft_table_ago(table, flow->created_us);
-    weft_table_ago(table, flow->finished_us);
 }
 
-/* Pages may be short: they are asked for until there are as many flows as were wanted. */
-static enum weft_rc read_flows(const struct weft_cli *cli, struct weft *weft,
-                               const struct weft_flow_listing *wanted, struct weft_table *table,
-                               struct weft_json_writer *json, struct weft_err *err)
+#define AT(member) offsetof(struct weft_flow, member)
+static const struct weft_column columns[] = {
+    {"ID", WEFT_LEFT, 0, weft_cell_id, AT(id)},
+    {"NAME", WEFT_LEFT, 1, weft_cell_text, AT(name)},
+    {"STATE", WEFT_LEFT, 0, put_flow_state, 0},
+    {"NODES", WEFT_RIGHT, 0, weft_cell_u64, AT(node_count)},
+    {"CREATED", WEFT_RIGHT, 0, weft_cell_ago, AT(created_us)},
+    {"ENDED", WEFT_RIGHT, 0, weft_cell_ago, AT(finished_us)},
+};
+
+/* Pages may be short: reads pages until there are as many flows as were asked for. */
+static enum weft_rc read_flows(struct weft *weft, const struct weft_flow_listing *wanted,
+                               struct weft_table *table, struct weft_json_writer *json,
+                               struct weft_err *err)
 {
     struct weft_flow_listing listing = *wanted;
     char next[WEFT_CURSOR_TEXT] = "";
@@ -154,7 +149,7 @@ static enum weft_rc read_flows(const struct weft_cli *cli, struct weft *weft,
             return rc;
         for (size_t i = 0; i < flows.count; i++) {
             if (table)
-                put_flow(cli, table, &flows.item[i]);
+                weft_table_row(table, &flows.item[i]);
             else
                 weft_wire_write(&weft_wire_flow, &flows.item[i], json);
         }
@@ -167,52 +162,38 @@ static enum weft_rc read_flows(const struct weft_cli *cli, struct weft *weft,
     return WEFT_OK;
 }
 
-static enum weft_exit run_ls(struct weft_cli *cli, struct weft *weft, const char *const *arg,
-                             size_t count)
+static enum weft_exit run_ls(struct weft_cli *cli, struct weft *weft)
 {
-    (void)arg;
-    (void)count;
-    static const struct weft_column column[] = {
-        {.title = "ID"},
-        {.title = "NAME", .give = 1},
-        {.title = "STATE"},
-        {.title = "NODES", .align = WEFT_RIGHT},
-        {.title = "CREATED", .align = WEFT_RIGHT},
-        {.title = "ENDED", .align = WEFT_RIGHT},
-    };
     const char *state = weft_cli_get(cli, "state");
-    struct weft_flow_listing listing = {.name = weft_cli_get(cli, "name"),
-                                        .limit = (uint32_t)weft_cli_i64(cli, "limit", 1, 1000, 50)};
     int found = state ? weft_wire_word(weft_wire_flow_states, WEFT_FLOW_STATE_COUNT, state) : 0;
+    const struct weft_flow_listing listing = {.name = weft_cli_get(cli, "name"),
+                                              .limit =
+                                                  (uint32_t)weft_cli_i64(cli, "limit", 1, 1000, 50),
+                                              .by_state = state != NULL,
+                                              .state = (enum weft_flow_state)found};
     if (found < 0)
-        return weft_cli_usage(cli, "a flow is open, succeeded, failed or cancelled, not '%s'",
-                              state);
-    listing.by_state = state != NULL;
-    listing.state = (enum weft_flow_state)found;
+        weft_cli_usage(cli, "a flow is open, succeeded, failed or cancelled, not '%s'", state);
     struct weft_err err = {0};
     struct weft_json_out out;
     struct weft_table *table =
-        weft_cli_json(cli) ? NULL : weft_table_new(cli, column, WEFT_LEN(column));
+        weft_cli_json(cli) ? NULL : weft_table_new(cli, columns, WEFT_LEN(columns));
     if (!table)
         weft_json_out_begin_items(&out);
-    enum weft_rc rc = read_flows(cli, weft, &listing, table, &out.json, &err);
+    enum weft_rc rc = read_flows(weft, &listing, table, &out.json, &err);
     if (table && rc)
         weft_table_free(table);
     else if (table)
         weft_table_print(table);
     else if (rc)
-        weft_buf_done(&out.buf);
+        weft_json_out_drop(&out);
     else
         weft_json_out_end_items(&out);
     return rc ? weft_cli_fail(&err) : WEFT_EXIT_OK;
 }
 
-static enum weft_exit run_dot(struct weft_cli *cli, struct weft *weft, const char *const *arg,
-                              size_t count)
+static enum weft_exit run_dot(struct weft_cli *cli, struct weft *weft)
 {
     (void)cli;
-    (void)arg;
-    (void)count;
     struct weft_err err = {0};
     struct whole whole;
     if (read_whole(weft, &watched, &whole, &err))
@@ -222,11 +203,8 @@ static enum weft_exit run_dot(struct weft_cli *cli, struct weft *weft, const cha
     return WEFT_EXIT_OK;
 }
 
-static enum weft_exit run_show(struct weft_cli *cli, struct weft *weft, const char *const *arg,
-                               size_t count)
+static enum weft_exit run_show(struct weft_cli *cli, struct weft *weft)
 {
-    (void)arg;
-    (void)count;
     bool waits = weft_cli_has(cli, "wait") && !weft_cli_has(cli, "watch");
     enum weft_exit code = waits ? follow(cli, weft) : WEFT_EXIT_OK;
     if (code != WEFT_EXIT_OK && code != WEFT_EXIT_FAILED) /* then it has ended, badly */
@@ -251,24 +229,20 @@ static void put_submitted(const struct weft_cli *cli, const struct weft_wire_typ
         weft_new_array(cli->arena, struct weft_wire_named_id, spec->node_count);
     for (size_t i = 0; i < spec->node_count; i++)
         named[i] = (struct weft_wire_named_id){.name = spec->nodes[i].name, .id = answer->node[i]};
-    const struct weft_wire_flow_submitted told = {.id = answer->id,
-                                                  .state = answer->state,
-                                                  .nodes = named,
-                                                  .node_count = spec->node_count,
-                                                  .revision = answer->revision,
-                                                  .duplicate = answer->duplicate};
-    weft_json_out_item(type, &told);
+    const struct weft_wire_flow_submitted written = {.id = answer->id,
+                                                     .state = answer->state,
+                                                     .nodes = named,
+                                                     .node_count = spec->node_count,
+                                                     .revision = answer->revision,
+                                                     .duplicate = answer->duplicate};
+    weft_json_out_item(type, &written);
 }
 
-static enum weft_exit run_run(struct weft_cli *cli, struct weft *weft, const char *const *arg,
-                              size_t count)
+static enum weft_exit run_run(struct weft_cli *cli, struct weft *weft)
 {
-    (void)count;
     struct weft_err err = {0};
     struct weft_flow_file file = {0};
-    enum weft_exit code;
-    if (!weft_flow_file_read(cli, arg[1], &file, &code))
-        return code;
+    weft_flow_file_read(cli, cli->arg[1], &file);
     if (weft_cli_get(cli, "name"))
         file.spec.name = weft_cli_get(cli, "name");
     if (weft_cli_get(cli, "key"))
@@ -287,7 +261,7 @@ static enum weft_exit run_run(struct weft_cli *cli, struct weft *weft, const cha
     return stays ? follow(cli, weft) : WEFT_EXIT_OK;
 }
 
-/* The revision that is asked for, or that of the flow as it is now. */
+/* The revision of --revision, or the present revision of the flow. */
 static enum weft_rc find_revision(const struct weft_cli *cli, struct weft *weft,
                                   int32_t *ret_revision, struct weft_err *err)
 {
@@ -303,15 +277,11 @@ static enum weft_rc find_revision(const struct weft_cli *cli, struct weft *weft,
     return WEFT_OK;
 }
 
-static enum weft_exit run_add(struct weft_cli *cli, struct weft *weft, const char *const *arg,
-                              size_t count)
+static enum weft_exit run_add(struct weft_cli *cli, struct weft *weft)
 {
-    (void)count;
     struct weft_err err = {0};
     struct weft_flow_file file = {.grows = true};
-    enum weft_exit code;
-    if (!weft_flow_file_read(cli, arg[2], &file, &code))
-        return code;
+    weft_flow_file_read(cli, cli->arg[2], &file);
     struct weft_flow_growth growth = {
         .flow = watched, .nodes = file.spec.nodes, .node_count = file.spec.node_count};
     struct weft_flow_submitted answer = {
@@ -326,30 +296,25 @@ static enum weft_exit run_add(struct weft_cli *cli, struct weft *weft, const cha
     return WEFT_EXIT_OK;
 }
 
-/* "FROM,TO" for each edge: no name has a comma. False: the error has been printed. */
-static bool read_edges(const struct weft_cli *cli, const char *const *text, size_t count,
-                       struct weft_flow_edge *ret_edge)
+/* "FROM,TO": no name has a comma. */
+static struct weft_flow_edge read_edge(const struct weft_cli *cli, const char *text)
 {
-    for (size_t i = 0; i < count; i++) {
-        char *from = weft_arena_strdup(cli->arena, text[i]);
-        char *comma = strchr(from, ',');
-        if (!comma || comma == from || !comma[1] || strchr(comma + 1, ','))
-            return weft_cli_refuse(cli, "'%s' is no edge: name two nodes, FROM,TO", text[i]);
-        *comma = '\0';
-        ret_edge[i] = (struct weft_flow_edge){.from = from, .to = comma + 1};
-    }
-    return true;
+    char *from = weft_arena_strdup(cli->arena, text), *comma = strchr(from, ',');
+    if (!comma || comma == from || !comma[1] || strchr(comma + 1, ','))
+        weft_cli_usage(cli, "'%s' is no edge: name two nodes, FROM,TO", text);
+    *comma = '\0';
+    return (struct weft_flow_edge){.from = from, .to = comma + 1};
 }
 
-static enum weft_exit run_link(struct weft_cli *cli, struct weft *weft, const char *const *arg,
-                               size_t count)
+static enum weft_exit run_link(struct weft_cli *cli, struct weft *weft)
 {
     struct weft_err err = {0};
     struct weft_wire_flow_submitted linked = {0};
+    size_t count = cli->arg_count - 2;
     struct weft_flow_edge *edge = weft_new_array(cli->arena, struct weft_flow_edge, count);
-    struct weft_flow_edging edging = {.flow = watched, .edges = edge, .edge_count = count - 2};
-    if (!read_edges(cli, &arg[2], count - 2, edge))
-        return WEFT_EXIT_USAGE;
+    struct weft_flow_edging edging = {.flow = watched, .edges = edge, .edge_count = count};
+    for (size_t i = 0; i < count; i++)
+        edge[i] = read_edge(cli, cli->arg[i + 2]);
     if (find_revision(cli, weft, &edging.revision, &err) ||
         weft_flow_link(weft, &edging, &linked.revision, &err))
         return weft_cli_fail(&err);
@@ -374,18 +339,15 @@ static void put_cancelled(const struct weft_flow_cancelled *answer)
         printf("cancelled %" PRIu64 " member%s so far; the others follow\n", answer->cancelled, s);
 }
 
-static enum weft_exit run_cancel(struct weft_cli *cli, struct weft *weft, const char *const *arg,
-                                 size_t count)
+static enum weft_exit run_cancel(struct weft_cli *cli, struct weft *weft)
 {
-    (void)arg;
-    (void)count;
     const char *policy = weft_cli_get(cli, "policy");
     struct weft_err err = {0};
     struct weft_flow_cancelled answer;
     int how = weft_wire_word(weft_wire_flow_cancels, WEFT_LEN(weft_wire_flow_cancels),
                              policy ? policy : "all");
     if (how < 0)
-        return weft_cli_usage(cli, "--policy is all, pending or flow_only, not '%s'", policy);
+        weft_cli_usage(cli, "--policy is all, pending or flow_only, not '%s'", policy);
     const struct weft_flow_cancelling args = {
         .flow = watched, .how = (enum weft_flow_cancel)how, .reason = weft_cli_get(cli, "reason")};
     int64_t wait_ms = weft_cli_ms(cli, "wait", 0, 60000, 10000);
@@ -398,11 +360,8 @@ static enum weft_exit run_cancel(struct weft_cli *cli, struct weft *weft, const 
     return WEFT_EXIT_OK;
 }
 
-static enum weft_exit run_rm(struct weft_cli *cli, struct weft *weft, const char *const *arg,
-                             size_t count)
+static enum weft_exit run_rm(struct weft_cli *cli, struct weft *weft)
 {
-    (void)arg;
-    (void)count;
     struct weft_err err = {0};
     struct weft_flow_cancelled answer;
     const struct weft_flow_cancelling args = {.flow = watched, .reason = "deleted", .remove = true};
@@ -413,8 +372,6 @@ static enum weft_exit run_rm(struct weft_cli *cli, struct weft *weft, const char
     return WEFT_EXIT_OK;
 }
 
-/* ---- The command ----------------------------------------------------------------------------- */
-
 static const struct verb {
     const char *name;
     size_t args; /* with the verb */
@@ -422,8 +379,7 @@ static const struct verb {
     const char *options; /* that it takes; any other is refused */
     bool more;           /* it takes more of the last argument */
     bool no_id;          /* its first argument is no id of a flow */
-    enum weft_exit (*run)(struct weft_cli *cli, struct weft *weft, const char *const *arg,
-                          size_t count);
+    enum weft_exit (*run)(struct weft_cli *cli, struct weft *weft);
 } verbs[] = {
     {"run", 2, "FILE", "watch wait name key", .no_id = true, .run = run_run},
     {"show", 2, "ID", "watch wait all", .run = run_show},
@@ -435,45 +391,35 @@ static const struct verb {
     {"rm", 2, "ID", "", .run = run_rm},
 };
 
-static const struct verb *find_verb(const char *name)
-{
-    for (size_t i = 0; i < WEFT_LEN(verbs); i++)
-        if (strcmp(verbs[i].name, name) == 0)
-            return &verbs[i];
-    return NULL;
-}
-
 static enum weft_exit run_flow(struct weft_cli *cli)
 {
-    const char *const *arg;
-    size_t count = weft_cli_args(cli, &arg);
-    const struct verb *verb = find_verb(arg[0]);
+    const char *name = cli->arg[0];
+    size_t count = cli->arg_count, i = 0;
     struct weft_id_short short_form;
-    struct weft *weft;
-    enum weft_exit code;
-    if (!verb)
-        return weft_cli_usage(cli,
-                              "there is no `weft flow %s`; there are run, show, ls, cancel, "
-                              "dot, add, link and rm",
-                              arg[0]);
+    while (i < WEFT_LEN(verbs) && strcmp(verbs[i].name, name) != 0)
+        i++;
+    if (i == WEFT_LEN(verbs))
+        weft_cli_usage(cli,
+                       "there is no `weft flow %s`; there are run, show, ls, cancel, dot, add, "
+                       "link and rm",
+                       name);
+    const struct verb *verb = &verbs[i];
     if (count < verb->args || (count > verb->args && !verb->more))
-        return weft_cli_usage(cli, "`weft flow %s` takes %s", arg[0], verb->takes);
+        weft_cli_usage(cli, "`weft flow %s` takes %s", name, verb->takes);
     for (const struct weft_option *at = cli->command->option; at->name; at++)
         if (weft_cli_has(cli, at->name) && !weft_is_word(at->name, verb->options))
-            return weft_cli_usage(cli, "`weft flow %s` has no --%s", arg[0], at->name);
-    if (!verb->no_id && !weft_id_short_parse(arg[1], &short_form))
-        return weft_cli_usage(cli, "'%s' is no id of a flow: `weft flow ls` shows them", arg[1]);
-    if (!weft_cli_open(cli, &weft, &code))
-        return code;
-    bool found = verb->no_id || weft_find_flow(cli, weft, arg[1], &watched, &code);
-    return found ? verb->run(cli, weft, arg, count) : code;
+            weft_cli_usage(cli, "`weft flow %s` has no --%s", name, at->name);
+    if (!verb->no_id && !weft_id_short_parse(cli->arg[1], &short_form))
+        weft_cli_usage(cli, "'%s' is no id of a flow: `weft flow ls` shows them", cli->arg[1]);
+    struct weft *weft = weft_cli_open(cli);
+    if (!verb->no_id)
+        watched = weft_find_flow(cli, weft, cli->arg[1]);
+    return verb->run(cli, weft);
 }
 
 const struct weft_command weft_command_flow = {
     .name = "flow",
     .args = "run|show|ls|cancel|dot|add|link|rm [ID] [FILE|FROM,TO...]",
-    .args_min = 1,
-    .args_max = UINT32_MAX,
     .summary = "run graphs of executions and look at them",
     .about =
         "A flow is a graph: a node is an execution with a name, and begins when what it comes "
@@ -498,32 +444,22 @@ const struct weft_command weft_command_flow = {
         "weft flow dot 0192f5c4-7d1e-7a3b-8c2d-1f2e3d4c5b6a | dot -Tsvg >flow.svg",
     .option =
         (const struct weft_option[]){
-            {.name = "watch",
-             .value = "[TIME]",
-             .about =
-                 "run, show: draw it repeatedly until it ends, every second or at this interval"},
-            {.name = "wait",
-             .letter = 'w',
-             .value = "[TIME]",
-             .about = "run, show: wait until it has ended, at most so long (a day); cancel: at "
-                      "most so long (10s)"},
-            {.name = "all", .letter = 'a', .about = "show: draw every node"},
-            {.name = "name", .value = "NAME", .about = "run: call it so; ls: only those called so"},
-            {.name = "key", .value = "KEY", .about = "run: submit it once for this key"},
-            {.name = "state",
-             .letter = 's',
-             .value = "STATE",
-             .about = "ls: only those in this state",
-             .complete = "open succeeded failed cancelled"},
-            {.name = "limit", .value = "N", .about = "ls: so many at most, the newest; default 50"},
-            {.name = "policy",
-             .value = "WORD",
-             .about = "cancel: all, all but the running (pending), or none (flow_only)",
-             .complete = "all pending flow_only"},
-            {.name = "reason", .value = "TEXT", .about = "cancel: why; kept with its members"},
-            {.name = "revision",
-             .value = "N",
-             .about = "add, link: only if the flow is still at this revision"},
+            {"watch", 0, "[TIME]",
+             "run, show: draw it repeatedly until it ends, every second or at this interval", NULL},
+            {"wait", 'w', "[TIME]",
+             "run, show: wait until it has ended, at most so long (a day); cancel: at "
+             "most so long (10s)",
+             NULL},
+            {"all", 'a', NULL, "show: draw every node", NULL},
+            {"name", 0, "NAME", "run: call it so; ls: only those called so", NULL},
+            {"key", 0, "KEY", "run: submit it once for this key", NULL},
+            {"state", 's', "STATE", "ls: only those in this state",
+             "open succeeded failed cancelled"},
+            {"limit", 0, "N", "ls: so many at most, the newest; default 50", NULL},
+            {"policy", 0, "WORD", "cancel: all, all but the running (pending), or none (flow_only)",
+             "all pending flow_only"},
+            {"reason", 0, "TEXT", "cancel: why; kept with its members", NULL},
+            {"revision", 0, "N", "add, link: only if the flow is still at this revision", NULL},
             {.name = NULL},
         },
     .run = run_flow,

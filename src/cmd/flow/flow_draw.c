@@ -7,20 +7,11 @@
  * are named beside it. An only child is not indented, so a long chain stays narrow.
  */
 
-#include "cmd/flow/flow_draw.h"
-
-#include "cmd/cli/line.h"
-#include "cmd/cli/table.h"
-#include "cmd/cli/text.h"
-
-#include "base/arena.h"
-#include "base/base.h"
 #include "base/map.h"
-#include "core/state.h"
-#include "wire/wire.h"
+#include "cmd/cli/output.h"
+#include "cmd/flow/flow.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum {
@@ -139,7 +130,7 @@ const char *weft_flow_color(enum weft_flow_state state)
     return weft_state_color(like[state]);
 }
 
-/* "any of a, b, c": what does not follow from its place in the tree; "" when all does. */
+/* "any of a, b, c": the upstreams; "" when the only one is the parent in the tree. */
 static const char *after_text(const struct tree *tree, uint32_t number)
 {
     enum { NAMED_MAX = 4 };
@@ -168,30 +159,22 @@ static const char *note_of(const struct tree *tree, const struct weft_flow_node 
     return node->reason ? node->reason : "";
 }
 
-/* How long it took, or takes. */
-static void put_time(struct weft_table *table, const struct weft_flow_node *node)
-{
-    char text[WEFT_AGO_TEXT] = "";
-    weft_usec end_us = node->finished_us ? node->finished_us : weft_wall_us();
-    if (node->started_us && end_us >= node->started_us)
-        weft_span(end_us - node->started_us, text);
-    weft_table_cell(table, "%s", text);
-}
-
 static void put_node(struct weft_table *table, const struct tree *tree, uint32_t number,
                      const char *lead)
 {
     const struct weft_flow_node *node = &tree->page->node[number];
     weft_table_cell(table, "%s%s", lead, node->name);
-    weft_table_state(table, node->state);
-    put_time(table, node);
-    if (node->attempt > 1)
-        weft_table_cell(table, "%d", node->attempt);
+    weft_cell_state(table, &node->state);
+    weft_usec end_us = node->finished_us ? node->finished_us : weft_wall_us();
+    if (node->started_us && end_us >= node->started_us)
+        weft_table_span(table, end_us - node->started_us, NULL);
     else
         weft_table_cell(table, "%s", "");
-    char id[WEFT_ID_TEXT];
-    weft_cli_id(weft_cli_current, &node->id, id);
-    weft_table_cell(table, "%s", id);
+    if (node->attempt > 1)
+        weft_cell_i32(table, &node->attempt);
+    else
+        weft_table_cell(table, "%s", "");
+    weft_cell_id(table, &node->id);
     weft_table_cell(table, "%s", after_text(tree, number));
     weft_table_cell(table, "%s", note_of(tree, node));
 }
@@ -220,7 +203,7 @@ struct walk {
     bool counted;      /* a line stands for the rest of the chain */
 };
 
-/* So many nodes, by state. */
+/* Number of nodes by state. */
 struct tally {
     uint64_t count[WEFT_STATE_COUNT], total;
 };
@@ -253,7 +236,7 @@ static void add_below(const struct tree *tree, uint32_t top, struct tally *tally
     }
 }
 
-/* A line for nodes that have none. */
+/* One line that counts nodes that are not drawn. */
 static void put_tally(const struct walk *walk, const struct tally *tally, const char *lead)
 {
     weft_table_cell(walk->table, "%s... %" PRIu64 " more", lead, tally->total);
@@ -264,7 +247,7 @@ static void put_tally(const struct walk *walk, const struct tally *tally, const 
 
 /* ---- Long rows ------------------------------------------------------------------------------- */
 
-/* Some failed nodes of a long row are shown. */
+/* True for the first failed nodes of a long row, which are drawn. */
 static bool is_wanted(const struct tree *tree, uint32_t node, uint32_t *failed)
 {
     enum weft_state state = tree->page->node[node].state;
@@ -274,7 +257,8 @@ static bool is_wanted(const struct tree *tree, uint32_t node, uint32_t *failed)
     return wanted;
 }
 
-/* Passes over a sibling behind the first ones, with all below it. The last one ends the row. */
+/* True when a sibling after the first ones is not drawn, nor the nodes below it; the last sibling
+ * is always drawn. */
 static bool pass_over(struct walk *walk, uint32_t at, const char *lead)
 {
     const struct tree *tree = walk->tree;
@@ -308,7 +292,7 @@ static bool is_straight(const struct tree *tree, uint32_t at)
            (tree->parent[parent] != NONE || tree->sibling[tree->root] == NONE);
 }
 
-/* In the middle of a chain, and nothing happens there. */
+/* A node in the middle of a chain that neither runs nor failed. */
 static bool is_dull(const struct tree *tree, uint32_t at)
 {
     enum weft_state state = tree->page->node[at].state;
@@ -317,7 +301,7 @@ static bool is_dull(const struct tree *tree, uint32_t at)
                       state == WEFT_STATE_CANCELLED || state == WEFT_STATE_SKIPPED);
 }
 
-/* Passes over a node behind the first ones of a chain; what is below it goes on. */
+/* True when a node after the first ones of a chain is not drawn; nodes below it may be. */
 static bool pass_down(struct walk *walk, uint32_t at, const char *lead)
 {
     const struct tree *tree = walk->tree;
@@ -338,7 +322,7 @@ static bool pass_down(struct walk *walk, uint32_t at, const char *lead)
 
 /* ---- All of it ------------------------------------------------------------------------------- */
 
-/* How far children are to the right, and with which lines. */
+/* The indentation of children, with the lines of the tree. */
 static const char *lead_of(const struct tree *tree, const char *outer, bool last)
 {
     enum { STEP = 3 };
@@ -347,7 +331,8 @@ static const char *lead_of(const struct tree *tree, const char *outer, bool last
     return weft_arena_printf(tree->arena, "%s%s", outer, last ? "   " : "|  ");
 }
 
-/* Shows a node, or a line for it and others, or nothing. False: its children are not shown. */
+/* Draws a node, or a line that counts it and others, or nothing. False: its children are not
+ * drawn. */
 static bool put_one(struct walk *walk, uint32_t at)
 {
     const struct tree *tree = walk->tree;
@@ -392,8 +377,8 @@ static void put_head(const struct weft_cli *cli, const struct weft_flow_page *pa
         putchar(' ');
         weft_put_clean(stdout, flow->name);
     }
-    printf(": %s%s%s%s%s", color ? "\033[" : "", color ? color : "", color ? "m" : "",
-           weft_wire_flow_states[flow->state], color ? "\033[0m" : "");
+    printf(": ");
+    weft_put_painted(color, weft_wire_flow_states[flow->state]);
     weft_span((flow->finished_us ? flow->finished_us : weft_wall_us()) - flow->created_us, took);
     printf(" %s %s, revision %d\n%" PRIu64 " node%s: %s\n", flow->finished_us ? "after" : "for",
            took, flow->revision, flow->node_count, flow->node_count == 1 ? "" : "s",
@@ -444,7 +429,7 @@ static const char *dot_color(enum weft_state state)
     return color[state] ? color[state] : "white";
 }
 
-/* Names hold nothing that must be escaped; what a flow is called neither. */
+/* Names of nodes and flows hold no character that must be escaped. */
 void weft_flow_dot(const struct weft_flow_page *page)
 {
     char id[WEFT_ID_TEXT];

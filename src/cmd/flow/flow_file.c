@@ -2,14 +2,9 @@
 
 /* Comments are replaced by spaces, so that every place in the text stays where it was. */
 
-#include "cmd/flow/flow_file.h"
-
-#include "cmd/cli/line.h"
-#include "cmd/cli/text.h"
-
-#include "base/arena.h"
-#include "base/base.h"
 #include "base/err.h"
+#include "cmd/cli/text.h"
+#include "cmd/flow/flow.h"
 #include "core/graph.h"
 #include "core/spec.h"
 #include "wire/wire.h"
@@ -27,20 +22,19 @@ struct text {
 
 /* ---- The text -------------------------------------------------------------------------------- */
 
-static bool read_text(const struct weft_cli *cli, const char *path, struct text *ret_text,
-                      enum weft_exit *ret_exit)
+static struct text read_text(const struct weft_cli *cli, const char *path)
 {
     const char *why;
-    *ret_text = (struct text){.path = strcmp(path, "-") == 0 ? "standard input" : path};
-    ret_text->data = weft_cli_read_file(cli, path, FILE_MAX, &ret_text->size, &why);
-    if (ret_text->data)
-        return true;
-    (void)fprintf(stderr, "weft: cannot read %s: %s\n", path, why);
-    *ret_exit = WEFT_EXIT_FAILED;
-    return false;
+    struct text text = {.path = strcmp(path, "-") == 0 ? "standard input" : path};
+    text.data = weft_cli_read_file(cli, path, FILE_MAX, &text.size, &why);
+    if (!text.data) {
+        weft_cli_say("weft: cannot read %s: %s", path, why);
+        weft_quit(WEFT_EXIT_FAILED);
+    }
+    return text;
 }
 
-/* The end of what begins at `at`, a string or a comment; both may lack theirs. */
+/* The end of the string or comment that begins at `at`; the text may end before it does. */
 static char *end_of(char *at, const char *end)
 {
     if (*at == '"') {
@@ -73,7 +67,7 @@ static void blank_comments(struct text *text)
 
 /* ---- Errors ---------------------------------------------------------------------------------- */
 
-/* Both from 1 on; columns in bytes. */
+/* Line and column of a place, both from 1 on; columns in bytes. */
 static size_t line_of(const struct text *text, const char *place, size_t *ret_column)
 {
     size_t line = 1;
@@ -87,7 +81,7 @@ static size_t line_of(const struct text *text, const char *place, size_t *ret_co
     return line;
 }
 
-/* Where the node is; NULL: there is none of that number. */
+/* Where the node of this number begins in the text; NULL: there is no such node. */
 static const char *place_of(const struct weft_json *object, size_t number)
 {
     struct weft_json nodes;
@@ -101,24 +95,21 @@ static const char *place_of(const struct weft_json *object, size_t number)
     return NULL;
 }
 
-static enum weft_exit report(const struct text *text, const char *place, const struct weft_err *err)
+__attribute__((noreturn)) static void report(const struct text *text, const char *place,
+                                             const struct weft_err *err)
 {
     size_t column, line = place ? line_of(text, place, &column) : 0;
-    const char *story = err->text, *colon;
-    if (place && err->rc == WEFT_INVALID_JSON && (colon = strstr(story, ": "))) {
-        (void)fprintf(stderr, "weft: %s:%zu:%zu: ", text->path, line, column);
-        story = colon + 2; /* line and column replace the byte offset */
-    } else if (place) {
-        (void)fprintf(stderr, "weft: %s:%zu: ", text->path, line);
-    } else {
-        (void)fprintf(stderr, "weft: %s: ", text->path);
-    }
-    weft_put_clean(stderr, story);
-    (void)fputc('\n', stderr);
-    return weft_exit_of(err->rc);
+    const char *colon = err->rc == WEFT_INVALID_JSON ? strstr(err->text, ": ") : NULL;
+    if (place && colon) /* line and column replace the byte offset */
+        weft_cli_say("weft: %s:%zu:%zu: %s", text->path, line, column, colon + 2);
+    else if (place)
+        weft_cli_say("weft: %s:%zu: %s", text->path, line, err->text);
+    else
+        weft_cli_say("weft: %s: %s", text->path, err->text);
+    weft_quit(weft_exit_of(err->rc));
 }
 
-/* The place that an error of the JSON reader ("byte 12: ...") or of a message ("nodes[3].x") names.
+/* The place that the error of the JSON reader ("byte 12: ...") or of a field ("nodes[3].x") names.
  */
 static const char *blamed(const struct text *text, const struct weft_json *object,
                           const struct weft_err *err)
@@ -135,7 +126,7 @@ static const char *blamed(const struct text *text, const struct weft_json *objec
 
 /* ---- The flow -------------------------------------------------------------------------------- */
 
-/* What the engine would refuse, and which node it is about: *ret_blamed is 1 + its number. */
+/* Checks as the engine does; *ret_blamed is 1 + the number of the node that is wrong. */
 static enum weft_rc check_nodes(const struct weft_cli *cli, const struct weft_flow_file *file,
                                 size_t *ret_blamed, struct weft_err *err)
 {
@@ -163,32 +154,21 @@ static enum weft_rc check_nodes(const struct weft_cli *cli, const struct weft_fl
     return rc;
 }
 
-bool weft_flow_file_read(const struct weft_cli *cli, const char *path, struct weft_flow_file *file,
-                         enum weft_exit *ret_exit)
+void weft_flow_file_read(const struct weft_cli *cli, const char *path, struct weft_flow_file *file)
 {
-    struct text text;
     struct weft_json object;
     struct weft_err err = {0};
     size_t number = 0;
-    if (!read_text(cli, path, &text, ret_exit))
-        return false;
+    struct text text = read_text(cli, path);
     blank_comments(&text);
-    if (weft_json_check(text.data, text.size, &object, &err)) {
-        *ret_exit = report(&text, blamed(&text, NULL, &err), &err);
-        return false;
-    }
+    if (weft_json_check(text.data, text.size, &object, &err))
+        report(&text, blamed(&text, NULL, &err), &err);
     if (object.kind != WEFT_JSON_OBJECT) {
         (void)weft_fail(&err, WEFT_INVALID_VALUE, "a flow is an object: {\"nodes\": [...]}");
-        *ret_exit = report(&text, object.text, &err);
-        return false;
+        report(&text, object.text, &err);
     }
-    if (weft_wire_read(&weft_wire_flow_spec, &object, cli->arena, &file->spec, &err)) {
-        *ret_exit = report(&text, blamed(&text, &object, &err), &err);
-        return false;
-    }
-    if (check_nodes(cli, file, &number, &err)) {
-        *ret_exit = report(&text, number > 0 ? place_of(&object, number - 1) : NULL, &err);
-        return false;
-    }
-    return true;
+    if (weft_wire_read(&weft_wire_flow_spec, &object, cli->arena, &file->spec, &err))
+        report(&text, blamed(&text, &object, &err), &err);
+    if (check_nodes(cli, file, &number, &err))
+        report(&text, number > 0 ? place_of(&object, number - 1) : NULL, &err);
 }

@@ -8,55 +8,29 @@
  * signal or a failure ends it early, it prints what was done and the cursor to go on with.
  */
 
-#include "cmd/cli/bar.h"
-#include "cmd/cli/cli_json.h"
-#include "cmd/cli/filter_args.h"
-#include "cmd/cli/line.h"
-#include "cmd/cli/text.h"
-#include "cmd/cli/typed.h"
-
-#include "base/arena.h"
-#include "base/base.h"
 #include "base/limits.h"
-#include "core/state.h"
+#include "cmd/cli/filter_args.h"
+#include "cmd/cli/output.h"
 
 #include <inttypes.h>
 #include <string.h>
 #include <unistd.h>
 
 struct verb {
+    const char *command; /* its name; by filter also what it does */
     enum weft_steer_kind kind;
-    const char *command;  /* its name */
-    const char *doing;    /* "cancel"; by filter only */
     const char *done;     /* "cancelled" */
-    const char *not_done; /* why some that fit a filter were not changed; NULL: takes no filter */
     bool living;          /* it is for living executions; otherwise for ended ones */
     bool takes_value;     /* the last argument is the new priority or deadline */
+    const char *not_done; /* why some that fit a filter were not changed; NULL: takes no filter */
 };
 
 static const struct verb verbs[] = {
-    {.command = "cancel",
-     .kind = WEFT_STEER_CANCEL,
-     .doing = "cancel",
-     .done = "cancelled",
-     .not_done = "had ended meanwhile",
-     .living = true},
-    {.command = "replay",
-     .kind = WEFT_STEER_REPLAY,
-     .doing = "replay",
-     .done = "replayed",
-     .not_done = "could not be replayed"},
-    {.command = "revoke", .kind = WEFT_STEER_REVOKE, .done = "revoked", .living = true},
-    {.command = "priority",
-     .kind = WEFT_STEER_REPRIORITIZE,
-     .done = "has another priority",
-     .living = true,
-     .takes_value = true},
-    {.command = "deadline",
-     .kind = WEFT_STEER_SET_DEADLINE,
-     .done = "has another deadline",
-     .living = true,
-     .takes_value = true},
+    {"cancel", WEFT_STEER_CANCEL, "cancelled", true, false, "had ended meanwhile"},
+    {"replay", WEFT_STEER_REPLAY, "replayed", false, false, "could not be replayed"},
+    {"revoke", WEFT_STEER_REVOKE, "revoked", true, false, NULL},
+    {"priority", WEFT_STEER_REPRIORITIZE, "has another priority", true, true, NULL},
+    {"deadline", WEFT_STEER_SET_DEADLINE, "has another deadline", true, true, NULL},
 };
 
 /* ---- By id ----------------------------------------------------------------------------------- */
@@ -82,15 +56,11 @@ static void put_steered(const struct verb *verb, const struct weft_id *id,
 {
     char text[WEFT_ID_TEXT];
     weft_id_print(id, text);
-    if (answer->err.rc) {
-        (void)fflush(stdout);
-        (void)fprintf(stderr, "weft: %s: ", text);
-        weft_put_clean(stderr,
-                       answer->err.text[0] ? answer->err.text : weft_rc_text(answer->err.rc));
-        (void)fputc('\n', stderr);
-    } else {
+    if (answer->err.rc)
+        weft_cli_say("weft: %s: %s", text,
+                     answer->err.text[0] ? answer->err.text : weft_rc_text(answer->err.rc));
+    else
         printf("%s %s\n", text, answer->changed ? verb->done : "was so already");
-    }
 }
 
 static enum weft_exit put_all_steered(const struct weft_cli *cli, const struct verb *verb,
@@ -115,46 +85,36 @@ static enum weft_exit put_all_steered(const struct weft_cli *cli, const struct v
 }
 
 /* The last argument: a priority, or a deadline. */
-static bool read_value(const struct weft_cli *cli, const struct verb *verb, const char *text,
+static void read_value(const struct weft_cli *cli, const struct verb *verb, const char *text,
                        struct weft_steer *ret_item)
 {
     int64_t number;
     if (verb->kind == WEFT_STEER_REPRIORITIZE) {
-        bool good = weft_number_typed(text, &number) && number >= INT16_MIN && number <= INT16_MAX;
-        if (good)
-            ret_item->priority = (int32_t)number;
-        else
-            (void)weft_cli_usage(cli,
-                                 "the priority comes last and is a whole number from -32768 to "
-                                 "32767, not '%s'",
-                                 text);
-        return good;
+        if (!weft_number_typed(text, &number) || number < INT16_MIN || number > INT16_MAX)
+            weft_cli_usage(cli,
+                           "the priority comes last and is a whole number from -32768 to 32767, "
+                           "not '%s'",
+                           text);
+        ret_item->priority = (int32_t)number;
+    } else if (strcmp(text, "none") != 0 && !weft_moment_typed(text, &ret_item->deadline_us)) {
+        weft_cli_usage(
+            cli,
+            "the deadline comes last and is like 2031-01-31T12:00:00Z or +1h, or none, not '%s'",
+            text);
     }
-    if (strcmp(text, "none") == 0 || weft_moment_typed(text, &ret_item->deadline_us))
-        return true;
-    return weft_cli_refuse(
-        cli, "the deadline comes last and is like 2031-01-31T12:00:00Z or +1h, or none, not '%s'",
-        text);
 }
 
 static enum weft_exit steer_ids(struct weft_cli *cli, const struct verb *verb)
 {
     struct weft_err err = {0};
-    enum weft_exit code;
-    struct weft *weft;
     const struct weft_id *id;
-    const char *const *arg;
     struct weft_steer like = {
-        .reason = verb->kind == WEFT_STEER_CANCEL || verb->kind == WEFT_STEER_REVOKE
-                      ? weft_cli_get(cli, "reason")
-                      : NULL,
+        .reason = weft_is_word(verb->command, "cancel revoke") ? weft_cli_get(cli, "reason") : NULL,
         .force = verb->kind == WEFT_STEER_REPLAY && weft_cli_has(cli, "force")};
-    size_t count = weft_cli_args(cli, &arg) - (verb->takes_value ? 1 : 0);
-    if (verb->takes_value && !read_value(cli, verb, arg[count], &like))
-        return WEFT_EXIT_USAGE;
-    if (!weft_pick_ids(cli, count, &code) || !weft_cli_open(cli, &weft, &code) ||
-        !weft_find_ids(cli, weft, count, &id, &code))
-        return code;
+    size_t count = cli->arg_count - (verb->takes_value ? 1 : 0);
+    if (verb->takes_value)
+        read_value(cli, verb, cli->arg[count], &like);
+    struct weft *weft = weft_open_ids(cli, count, &id);
     struct weft_steer *item = weft_new_array(cli->arena, struct weft_steer, count);
     struct weft_steered *answer = weft_new_array(cli->arena, struct weft_steered, count);
     for (size_t i = 0; i < count; i++) {
@@ -173,36 +133,30 @@ static enum weft_exit steer_ids(struct weft_cli *cli, const struct verb *verb)
 
 enum { COUNT_PAGES = 10 }; /* how far the count before the confirmation goes */
 
-/* Executions that it would change; *ret_more: there may be more than were counted. */
+/* Counts executions that the verb would change; *ret_more: there may be more than these. */
 static enum weft_rc count_fitting(struct weft *weft, const struct verb *verb,
                                   const struct weft_steer_all *args, uint64_t *ret_count,
                                   bool *ret_more, struct weft_err *err)
 {
-    char next[512] = "";
-    (void)snprintf(next, sizeof(next), "%s", args->after ? args->after : "");
+    struct weft_pages pages = {.more = true};
+    enum weft_rc rc = WEFT_OK;
+    (void)snprintf(pages.next, sizeof(pages.next), "%s", args->after ? args->after : "");
     *ret_count = 0;
-    *ret_more = true;
-    for (int pages = 0; *ret_more && pages < COUNT_PAGES; pages++) {
-        struct weft_page page;
-        enum weft_rc rc =
-            weft_list(weft, &args->filter, WEFT_PAGE_MAX, next[0] ? next : NULL, &page, err);
-        if (rc)
-            return rc;
-        for (size_t i = 0; i < page.count; i++)
-            if (weft_state_living(page.item[i].state) == verb->living)
-                ++*ret_count;
-        *ret_more = page.next != NULL;
-        (void)snprintf(next, sizeof(next), "%s", page.next ? page.next : "");
-        weft_page_free(&page);
+    for (int read = 0; pages.more && read < COUNT_PAGES && !rc; read++) {
+        rc = weft_next_page(weft, &args->filter, WEFT_PAGE_MAX, &pages, err);
+        for (size_t i = 0; i < pages.page.count; i++)
+            *ret_count += weft_state_living(pages.page.item[i].state) == verb->living;
     }
-    return WEFT_OK;
+    *ret_more = pages.more;
+    weft_page_free(&pages.page);
+    return rc;
 }
 
-/* Asks on the terminal. */
+/* Asks the user on the terminal. */
 static bool confirmed(const struct verb *verb, uint64_t count, bool more)
 {
     char answer[16] = "";
-    (void)fprintf(stderr, "%s %s%" PRIu64 " execution%s? [y/N] ", verb->doing,
+    (void)fprintf(stderr, "%s %s%" PRIu64 " execution%s? [y/N] ", verb->command,
                   more ? "at least " : "", count, count == 1 ? "" : "s");
     return fgets(answer, sizeof(answer), stdin) && (answer[0] == 'y' || answer[0] == 'Y');
 }
@@ -217,21 +171,21 @@ static enum weft_exit ask_first(struct weft_cli *cli, struct weft *weft, const s
     if (weft_cli_has(cli, "yes") || (*ret_count == 0 && !more))
         return WEFT_EXIT_OK;
     if (!isatty(STDIN_FILENO))
-        return weft_cli_usage(cli, "would %s %s%" PRIu64 " executions: say --yes to do so",
-                              verb->doing, more ? "at least " : "", *ret_count);
+        weft_cli_usage(cli, "would %s %s%" PRIu64 " executions: say --yes to do so", verb->command,
+                       more ? "at least " : "", *ret_count);
     if (confirmed(verb, *ret_count, more))
         return WEFT_EXIT_OK;
-    (void)fprintf(stderr, "weft: nothing was done\n");
+    weft_cli_say("weft: nothing was done");
     return WEFT_EXIT_FAILED;
 }
 
-/* Follows the cursors to the end. The sum is right also when it did not get there. */
+/* Follows the cursors to the end. After a failure *ret_sweep has the sum of the calls before it. */
 static enum weft_exit sweep(struct weft *weft, const struct verb *verb, struct weft_steer_all *args,
                             uint64_t expected, struct weft_sweep *ret_sweep)
 {
     struct weft_err err = {0};
     enum weft_exit code = WEFT_EXIT_OK;
-    struct weft_bar *bar = weft_bar_new(verb->doing, expected);
+    struct weft_bar *bar = weft_bar_new(verb->command, expected);
     *ret_sweep = (struct weft_sweep){.more = true};
     if (args->after)
         (void)snprintf(ret_sweep->next, sizeof(ret_sweep->next), "%s", args->after);
@@ -260,11 +214,11 @@ static void put_sum(const struct weft_cli *cli, const struct verb *verb,
                     const struct weft_sweep *done)
 {
     if (weft_cli_json(cli)) {
-        const struct weft_wire_sweep told = {.matched = done->matched,
-                                             .changed = done->changed,
-                                             .more = done->more,
-                                             .next = done->next[0] ? done->next : NULL};
-        weft_json_out_item(&weft_wire_sweep, &told);
+        const struct weft_wire_sweep sum = {.matched = done->matched,
+                                            .changed = done->changed,
+                                            .more = done->more,
+                                            .next = done->next[0] ? done->next : NULL};
+        weft_json_out_item(&weft_wire_sweep, &sum);
     } else {
         printf("%s %" PRIu64 " execution%s", verb->done, done->changed,
                done->changed == 1 ? "" : "s");
@@ -272,29 +226,23 @@ static void put_sum(const struct weft_cli *cli, const struct verb *verb,
             printf(" (%" PRIu64 " %s)", done->matched - done->changed, verb->not_done);
         putchar('\n');
     }
-    (void)fflush(stdout);
-    if (done->more && done->next[0])
-        (void)fprintf(stderr, "hint: to go on, say the same again with --after %s\n", done->next);
-    else if (done->more)
-        (void)fputs("hint: to go on, say the same again\n", stderr);
+    if (done->more)
+        weft_cli_say("hint: to go on, say the same again%s%s",
+                     done->next[0] ? " with --after " : "", done->next);
 }
 
 static enum weft_exit steer_filter(struct weft_cli *cli, const struct verb *verb)
 {
-    enum weft_exit code;
-    struct weft *weft;
     uint64_t expected = 0;
     struct weft_sweep done = {0};
-    struct weft_steer_all args = {.kind = verb->kind, .after = weft_cli_get(cli, "after")};
-    if (!weft_pick_filter(cli, verb->living ? WEFT_PICK_CREATED : WEFT_PICK_ENDED, &args.filter,
-                          &code) ||
-        !weft_cli_open(cli, &weft, &code))
-        return code;
-    args.reason = verb->living ? weft_cli_get(cli, "reason") : NULL;
-    args.force = !verb->living && weft_cli_has(cli, "force");
+    struct weft_steer_all args = {.kind = verb->kind,
+                                  .after = weft_cli_get(cli, "after"),
+                                  .reason = verb->living ? weft_cli_get(cli, "reason") : NULL,
+                                  .force = !verb->living && weft_cli_has(cli, "force")};
+    struct weft *weft =
+        weft_open_filter(cli, verb->living ? WEFT_PICK_CREATED : WEFT_PICK_ENDED, &args.filter);
     weft_cli_catch();
-    if (weft_find_filter(cli, weft, &args.filter, &code))
-        code = ask_first(cli, weft, verb, &args, &expected);
+    enum weft_exit code = ask_first(cli, weft, verb, &args, &expected);
     if (code != WEFT_EXIT_OK)
         return code;
     code = sweep(weft, verb, &args, expected, &done);
@@ -305,25 +253,23 @@ static enum weft_exit steer_filter(struct weft_cli *cli, const struct verb *verb
 static enum weft_exit run_control(struct weft_cli *cli)
 {
     const struct verb *verb = verbs;
-    const char *const *arg;
     while (strcmp(verb->command, cli->command->name) != 0)
         verb++;
     if (!verb->not_done) /* it takes no filter, and at least one id */
         return steer_ids(cli, verb);
-    bool by_id = weft_cli_args(cli, &arg) > 0, by_filter = weft_pick_is_filter(cli);
+    bool by_id = cli->arg_count > 0, by_filter = weft_pick_is_filter(cli);
     if (by_id && by_filter)
-        return weft_cli_usage(cli, "give ids or a filter, not both");
+        weft_cli_usage(cli, "give ids or a filter, not both");
     if (!by_id && !by_filter)
-        return weft_cli_usage(cli, "give ids, or a filter such as --lane or --state");
+        weft_cli_usage(cli, "give ids, or a filter such as --lane or --state");
     if (by_id && weft_cli_has(cli, "after"))
-        return weft_cli_usage(cli, "--after goes with a filter, not with ids");
+        weft_cli_usage(cli, "--after goes with a filter, not with ids");
     return by_id ? steer_ids(cli, verb) : steer_filter(cli, verb);
 }
 
 const struct weft_command weft_command_cancel = {
     .name = "cancel",
     .args = "[ID...]",
-    .args_max = UINT32_MAX,
     .summary = "stop executions that have not ended",
     .about =
         "By id, or by a filter all that fit it: then the number is shown and must be "
@@ -340,9 +286,9 @@ const struct weft_command weft_command_cancel = {
     .option =
         (const struct weft_option[]){
             WEFT_FILTER_OPTIONS,
-            {.name = "reason", .letter = 'r', .value = "TEXT", .about = "is kept with each"},
-            {.name = "yes", .letter = 'y', .about = "do not ask"},
-            {.name = "after", .value = "CURSOR", .about = "by filter: go on where another ended"},
+            {"reason", 'r', "TEXT", "is kept with each", NULL},
+            {"yes", 'y', NULL, "do not ask", NULL},
+            {"after", 0, "CURSOR", "by filter: go on where another ended", NULL},
             {.name = NULL},
         },
     .run = run_control,
@@ -351,7 +297,6 @@ const struct weft_command weft_command_cancel = {
 const struct weft_command weft_command_replay = {
     .name = "replay",
     .args = "[ID...]",
-    .args_max = UINT32_MAX,
     .summary = "run executions that have ended once more",
     .about =
         "By id, or by a filter all that fit it: then the number is shown and must be "
@@ -369,9 +314,9 @@ const struct weft_command weft_command_replay = {
     .option =
         (const struct weft_option[]){
             WEFT_FILTER_OPTIONS,
-            {.name = "force", .about = "members of flows also if their upstreams do not allow it"},
-            {.name = "yes", .letter = 'y', .about = "do not ask"},
-            {.name = "after", .value = "CURSOR", .about = "by filter: go on where another ended"},
+            {"force", 0, NULL, "members of flows also if their upstreams do not allow it", NULL},
+            {"yes", 'y', NULL, "do not ask", NULL},
+            {"after", 0, "CURSOR", "by filter: go on where another ended", NULL},
             {.name = NULL},
         },
     .run = run_control,
@@ -380,8 +325,6 @@ const struct weft_command weft_command_replay = {
 const struct weft_command weft_command_priority = {
     .name = "priority",
     .args = "ID... N",
-    .args_min = 2,
-    .args_max = UINT32_MAX,
     .summary = "give executions another priority",
     .about =
         "N is -32768 to 32767; higher ones are claimed first, and 0 is what an execution has when "
@@ -390,15 +333,12 @@ const struct weft_command weft_command_priority = {
     .example =
         "weft priority 01932c07-5f3e-7a10-8c51-0123456789ab 10\n"
         "weft priority 01932c075f..6789ab -- -5",
-    .option = (const struct weft_option[]){{.name = NULL}},
     .run = run_control,
 };
 
 const struct weft_command weft_command_revoke = {
     .name = "revoke",
     .args = "ID...",
-    .args_min = 1,
-    .args_max = UINT32_MAX,
     .summary = "take running executions away from their workers",
     .about =
         "The lease ends at once and the execution is ready again, with its attempt not spent: for "
@@ -407,7 +347,7 @@ const struct weft_command weft_command_revoke = {
     .example = "weft revoke 01932c07-5f3e-7a10-8c51-0123456789ab --reason 'worker hangs'",
     .option =
         (const struct weft_option[]){
-            {.name = "reason", .letter = 'r', .value = "TEXT", .about = "is kept with each"},
+            {"reason", 'r', "TEXT", "is kept with each", NULL},
             {.name = NULL},
         },
     .run = run_control,
@@ -416,8 +356,6 @@ const struct weft_command weft_command_revoke = {
 const struct weft_command weft_command_deadline = {
     .name = "deadline",
     .args = "ID... MOMENT|none",
-    .args_min = 2,
-    .args_max = UINT32_MAX,
     .summary = "give executions another deadline, or none",
     .about =
         "MOMENT is when they must be over: RFC 3339, or +1h from now. An execution that has not "
@@ -425,6 +363,5 @@ const struct weft_command weft_command_deadline = {
     .example =
         "weft deadline 01932c07-5f3e-7a10-8c51-0123456789ab +1h\n"
         "weft deadline 01932c075f..6789ab none",
-    .option = (const struct weft_option[]){{.name = NULL}},
     .run = run_control,
 };

@@ -7,37 +7,20 @@
  * They are printed as they come; nothing is kept.
  */
 
-#include "cmd/cli/cli_json.h"
-#include "cmd/cli/filter_args.h"
-#include "cmd/cli/table.h"
-#include "cmd/cli/text.h"
-
-#include "base/base.h"
 #include "base/id.h"
 #include "base/limits.h"
 #include "base/moment.h"
+#include "cmd/cli/filter_args.h"
+#include "cmd/cli/output.h"
 
-#include <inttypes.h>
-#include <string.h>
 #include <unistd.h>
 
 enum { LIMIT_NORMAL = 50, LINE_MAX_TEXT = 1024 };
 
-#define FROM_KIND                                                                                  \
-    {.title = "KIND", .give = 4}, {.title = "STATE"},                                              \
-        {.title = "TRY", .align = WEFT_RIGHT, .give = 2}, {.title = "AGE", .align = WEFT_RIGHT},   \
-    {                                                                                              \
-        .title = "DETAIL", .give = 1                                                               \
-    }
-static const struct weft_column columns[] = {
-    {.title = "ID"}, {.title = "LANE", .give = 3}, FROM_KIND};
-/* With --flow: the name of the node follows the id. */
-static const struct weft_column member_columns[] = {
-    {.title = "ID"}, {.title = "NODE", .give = 3}, {.title = "LANE", .give = 2}, FROM_KIND};
-
-/* The worker that has it, its error, or the reason it was stopped for. */
-static void put_detail(struct weft_table *table, const struct weft_execution *item)
+/* DETAIL: the error, the reason of a stop, the run time, or the worker. */
+static void put_detail(struct weft_table *table, const void *field)
 {
+    const struct weft_execution *item = field;
     char line[LINE_MAX_TEXT] = "";
     if (item->error_message)
         weft_last_line(item->error_message, line, sizeof(line));
@@ -48,45 +31,50 @@ static void put_detail(struct weft_table *table, const struct weft_execution *it
     else if (item->reason)
         weft_table_cell(table, "%s", item->reason);
     else if (item->state == WEFT_STATE_DELAYED)
-        weft_table_ago(table, item->run_at_us);
+        weft_cell_ago(table, &item->run_at_us);
     else if (item->state == WEFT_STATE_RUNNING && item->percent >= 0)
         weft_table_cell(table, "%s, %d %%", item->worker ? item->worker : "", item->percent);
     else
         weft_table_cell(table, "%s", item->worker ? item->worker : "");
 }
 
+#define AT(member) offsetof(struct weft_execution, member)
+/* clang-format off */
+#define FROM_KIND                                                                                  \
+    {"KIND", WEFT_LEFT, 4, weft_cell_text, AT(kind)},                                              \
+    {"STATE", WEFT_LEFT, 0, weft_cell_state, AT(state)},                                           \
+    {"TRY", WEFT_RIGHT, 2, weft_cell_i32, AT(attempt)},                                            \
+    {"AGE", WEFT_RIGHT, 0, weft_cell_ago, AT(created_us)},                                         \
+    {"DETAIL", WEFT_LEFT, 1, put_detail, 0}
+/* clang-format on */
+static const struct weft_column columns[] = {
+    {"ID", WEFT_LEFT, 0, weft_cell_id, AT(id)},
+    {"LANE", WEFT_LEFT, 3, weft_cell_text, AT(lane)},
+    FROM_KIND,
+};
+/* With --flow: the name of the node follows the id. */
+static const struct weft_column member_columns[] = {
+    {"ID", WEFT_LEFT, 0, weft_cell_id, AT(id)},
+    {"NODE", WEFT_LEFT, 3, weft_cell_text, AT(node)},
+    {"LANE", WEFT_LEFT, 2, weft_cell_text, AT(lane)},
+    FROM_KIND,
+};
+
 struct listing {
-    const struct weft_cli *cli;
     struct weft *weft;
     struct weft_filter filter;
     uint64_t wanted;          /* UINT64_MAX: all */
     struct weft_table *table; /* NULL: JSON */
     struct weft_json_out out; /* JSON, unless all are wanted: then each has a line of its own */
-    char next[512];           /* the cursor, empty at the end */
-    bool progress;            /* a line on stderr says how far it has looked */
+    struct weft_pages pages;
+    bool progress; /* a line on stderr says how far it has looked */
 };
-
-static void put_row(const struct listing *listing, const struct weft_execution *item)
-{
-    struct weft_table *table = listing->table;
-    char id[WEFT_ID_TEXT];
-    weft_cli_id(listing->cli, &item->id, id);
-    weft_table_cell(table, "%s", id);
-    if (!weft_id_is_zero(&listing->filter.flow))
-        weft_table_cell(table, "%s", item->node ? item->node : "");
-    weft_table_cell(table, "%s", item->lane);
-    weft_table_cell(table, "%s", item->kind);
-    weft_table_state(table, item->state);
-    weft_table_cell(table, "%d", item->attempt);
-    weft_table_ago(table, item->created_us);
-    put_detail(table, item);
-}
 
 static void put_page(struct listing *listing, const struct weft_page *page)
 {
     for (size_t i = 0; i < page->count; i++) {
         if (listing->table)
-            put_row(listing, &page->item[i]);
+            weft_table_row(listing->table, &page->item[i]);
         else if (listing->wanted == UINT64_MAX)
             weft_json_out_item(&weft_wire_execution, &page->item[i]);
         else
@@ -96,7 +84,7 @@ static void put_page(struct listing *listing, const struct weft_page *page)
         weft_table_flush(listing->table);
 }
 
-/* On a terminal, for a filter that few executions fit: how far back it has looked. */
+/* On a terminal, for a filter that few executions fit: how far back the server has looked. */
 static void show_progress(struct listing *listing, const struct weft_page *page)
 {
     char moment[WEFT_MOMENT_TEXT];
@@ -114,28 +102,23 @@ static void show_progress(struct listing *listing, const struct weft_page *page)
 
 static enum weft_rc read_pages(struct listing *listing, const char *after, struct weft_err *err)
 {
-    uint64_t seen = 0;
-    bool more = true;
-    (void)snprintf(listing->next, sizeof(listing->next), "%s", after ? after : "");
-    while (more && seen < listing->wanted && !weft_cli_interrupted()) {
-        uint64_t left = listing->wanted - seen;
-        struct weft_page page = {0};
-        enum weft_rc rc = weft_list(listing->weft, &listing->filter,
-                                    (uint32_t)(left < WEFT_PAGE_MAX ? left : WEFT_PAGE_MAX),
-                                    listing->next[0] ? listing->next : NULL, &page, err);
+    struct weft_pages *pages = &listing->pages;
+    enum weft_rc rc = WEFT_OK;
+    (void)snprintf(pages->next, sizeof(pages->next), "%s", after ? after : "");
+    for (uint64_t left = listing->wanted; pages->more && left > 0 && !weft_cli_interrupted();) {
+        rc = weft_next_page(listing->weft, &listing->filter,
+                            (uint32_t)(left < WEFT_PAGE_MAX ? left : WEFT_PAGE_MAX), pages, err);
         if (rc)
-            return rc;
-        show_progress(listing, &page);
-        put_page(listing, &page);
-        seen += page.count;
-        (void)snprintf(listing->next, sizeof(listing->next), "%s", page.next ? page.next : "");
-        more = page.next != NULL;
-        weft_page_free(&page);
+            break;
+        show_progress(listing, &pages->page);
+        put_page(listing, &pages->page);
+        left -= pages->page.count < left ? pages->page.count : left;
     }
-    return WEFT_OK;
+    weft_page_free(&pages->page);
+    return rc;
 }
 
-/* Ends what was begun on stdout. After a failure there is no list, only what was printed of it. */
+/* Ends the table or the JSON. After a failure rows that were not printed yet are dropped. */
 static void finish(struct listing *listing, enum weft_rc rc)
 {
     bool items = !listing->table && listing->wanted != UINT64_MAX;
@@ -144,15 +127,16 @@ static void finish(struct listing *listing, enum weft_rc rc)
     if (rc && listing->table) {
         weft_table_free(listing->table);
     } else if (rc && items) {
-        weft_buf_done(&listing->out.buf);
+        weft_json_out_drop(&listing->out);
     } else if (listing->table) {
         weft_table_print(listing->table);
-        if (listing->next[0] && isatty(STDERR_FILENO))
-            (void)fprintf(stderr, "There are more: add --after %s, or --all\n", listing->next);
+        if (listing->pages.next[0] && isatty(STDERR_FILENO))
+            (void)fprintf(stderr, "There are more: add --after %s, or --all\n",
+                          listing->pages.next);
     } else if (items) {
         weft_json_end_array(&listing->out.json);
         weft_json_key(&listing->out.json, "next");
-        weft_json_put_text(&listing->out.json, listing->next[0] ? listing->next : NULL);
+        weft_json_put_text(&listing->out.json, listing->pages.next[0] ? listing->pages.next : NULL);
         weft_json_out_end_object(&listing->out);
     }
 }
@@ -160,14 +144,10 @@ static void finish(struct listing *listing, enum weft_rc rc)
 static enum weft_exit run_ls(struct weft_cli *cli)
 {
     struct weft_err err = {0};
-    enum weft_exit code;
-    struct listing listing = {.cli = cli, .wanted = UINT64_MAX};
+    struct listing listing = {.wanted = UINT64_MAX, .pages.more = true};
     if (!weft_cli_has(cli, "all"))
         listing.wanted = (uint64_t)weft_cli_i64(cli, "limit", 1, INT32_MAX, LIMIT_NORMAL);
-    if (!weft_pick_filter(cli, WEFT_PICK_BY_STATE, &listing.filter, &code) ||
-        !weft_cli_open(cli, &listing.weft, &code) ||
-        !weft_find_filter(cli, listing.weft, &listing.filter, &code))
-        return code;
+    listing.weft = weft_open_filter(cli, WEFT_PICK_BY_STATE, &listing.filter);
     bool members = !weft_id_is_zero(&listing.filter.flow);
     if (!weft_cli_json(cli))
         listing.table = weft_table_new(cli, members ? member_columns : columns,
@@ -177,11 +157,7 @@ static enum weft_exit run_ls(struct weft_cli *cli)
     weft_cli_catch();
     enum weft_rc rc = read_pages(&listing, weft_cli_get(cli, "after"), &err);
     finish(&listing, rc);
-    if (rc)
-        code = weft_cli_fail(&err);
-    else if (weft_cli_interrupted())
-        code = WEFT_EXIT_INTERRUPTED;
-    return code;
+    return rc ? weft_cli_fail(&err) : weft_cli_interrupted() ? WEFT_EXIT_INTERRUPTED : WEFT_EXIT_OK;
 }
 
 const struct weft_command weft_command_ls = {
@@ -210,10 +186,10 @@ const struct weft_command weft_command_ls = {
     .option =
         (const struct weft_option[]){
             WEFT_FILTER_OPTIONS,
-            {.name = "limit", .value = "N", .about = "at most so many; default: 50"},
-            {.name = "all", .letter = 'a', .about = "all there are, page by page"},
-            {.name = "long", .letter = 'L', .about = "whole ids, also on a terminal"},
-            {.name = "after", .value = "CURSOR", .about = "go on where another list ended"},
+            {"limit", 0, "N", "at most so many; default: 50", NULL},
+            {"all", 'a', NULL, "all there are, page by page", NULL},
+            {"long", 'L', NULL, "whole ids, also on a terminal", NULL},
+            {"after", 0, "CURSOR", "go on where another list ended", NULL},
             {.name = NULL},
         },
     .run = run_ls,

@@ -2,18 +2,10 @@
 
 /* weft show: one execution with all its fields, or its bytes. */
 
-#include "cmd/cli/cli_json.h"
-#include "cmd/cli/filter_args.h"
-#include "cmd/cli/line.h"
-
-#include "base/arena.h"
-#include "base/base.h"
 #include "base/moment.h"
 #include "base/str.h"
-#include "cmd/cli/table.h"
-#include "cmd/cli/text.h"
-#include "cmd/job/await_end.h"
-#include "core/state.h"
+#include "cmd/cli/filter_args.h"
+#include "cmd/cli/output.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -22,9 +14,7 @@
 
 enum { PREVIEW_MAX = 400, LINE_MAX_TEXT = 1024 };
 
-static void put_field(const char *label, const char *fmt, ...)
-    __attribute__((format(printf, 2, 3)));
-
+WEFT_PRINTF(2, 3)
 static void put_field(const char *label, const char *fmt, ...)
 {
     char *text;
@@ -46,7 +36,7 @@ static void put_text(const char *label, const char *text)
         put_field(label, "%s", text);
 }
 
-/* The message line by line, below each other. */
+/* The class, then the message of the error, one line below the other. */
 static void put_error(const char *error_class, const char *message)
 {
     if (!error_class)
@@ -71,19 +61,15 @@ static void put_moment(const char *label, weft_usec moment_us)
     put_field(label, "%s (%s)", text, ago);
 }
 
-static void put_state(const struct weft_cli *cli, const struct weft_execution *item)
-{
-    const char *color = weft_cli_color(cli) ? weft_state_color(item->state) : NULL;
-    printf("%-13s %s%s%s%s%s\n", "state", color ? "\033[" : "", color ? color : "",
-           color ? "m" : "", weft_state_name(item->state), color ? "\033[0m" : "");
-}
-
 static void put_facts(const struct weft_cli *cli, const struct weft_execution *item)
 {
     char id[WEFT_ID_TEXT];
     weft_id_print(&item->id, id);
     put_field("id", "%s", id);
-    put_state(cli, item);
+    printf("%-13s ", "state");
+    weft_put_painted(weft_cli_color(cli) ? weft_state_color(item->state) : NULL,
+                     weft_state_name(item->state));
+    putchar('\n');
     put_text("namespace", item->ns);
     put_text("lane", item->lane);
     put_text("kind", item->kind);
@@ -102,7 +88,7 @@ static void put_facts(const struct weft_cli *cli, const struct weft_execution *i
 
 /* ---- Retries --------------------------------------------------------------------------------- */
 
-/* Why a failed one gets no further attempt; NULL for any other. */
+/* Why a failed execution gets no further attempt; NULL for executions in other states. */
 static const char *why_not_retried(const struct weft_execution *item, struct weft_arena *arena)
 {
     switch (item->not_retried) {
@@ -212,7 +198,7 @@ static void put_progress(const struct weft_execution *item)
     put_moment("finished", item->finished_us);
 }
 
-/* The first part of bytes that are text; otherwise how many there are. */
+/* The beginning of bytes that are text; of other bytes only their number. */
 static void put_preview(const char *label, const struct weft_bytes *bytes)
 {
     const char *data = bytes->data, *type = bytes->content_type ? bytes->content_type : "bytes";
@@ -224,29 +210,29 @@ static void put_preview(const char *label, const struct weft_bytes *bytes)
         put_field(label, "%zu bytes, %s", bytes->size, type);
 }
 
+static void put_attempt_error(struct weft_table *table, const void *item)
+{
+    const struct weft_attempt *at = item;
+    char line[LINE_MAX_TEXT] = "";
+    weft_last_line(at->error_message ? at->error_message : "", line, sizeof(line));
+    weft_table_cell(table, "%s%s%s", at->error_class ? at->error_class : "",
+                    at->error_class && line[0] ? ": " : "", line);
+}
+
+#define AT(member) offsetof(struct weft_attempt, member)
 static void put_attempts(const struct weft_cli *cli, const struct weft_attempts *attempts)
 {
-    static const struct weft_column column[] = {
-        {.title = "TRY", .align = WEFT_RIGHT},  {.title = "ENDED"},
-        {.title = "WHEN", .align = WEFT_RIGHT}, {.title = "WORKER", .give = 2},
-        {.title = "ERROR", .give = 1},
+    static const struct weft_column columns[] = {
+        {"TRY", WEFT_RIGHT, 0, weft_cell_i32, AT(attempt)},
+        {"ENDED", WEFT_LEFT, 0, weft_cell_text, AT(ended)},
+        {"WHEN", WEFT_RIGHT, 0, weft_cell_ago, AT(ended_us)},
+        {"WORKER", WEFT_LEFT, 2, weft_cell_text, AT(worker)},
+        {"ERROR", WEFT_LEFT, 1, put_attempt_error, 0},
     };
     if (attempts->count == 0)
         return;
     putchar('\n');
-    struct weft_table *table = weft_table_new(cli, column, WEFT_LEN(column));
-    for (size_t i = 0; i < attempts->count; i++) {
-        const struct weft_attempt *at = &attempts->item[i];
-        weft_table_cell(table, "%d", at->attempt);
-        weft_table_cell(table, "%s", at->ended);
-        weft_table_ago(table, at->ended_us);
-        weft_table_cell(table, "%s", at->worker ? at->worker : "");
-        char line[LINE_MAX_TEXT] = "";
-        weft_last_line(at->error_message ? at->error_message : "", line, sizeof(line));
-        weft_table_cell(table, "%s%s%s", at->error_class ? at->error_class : "",
-                        at->error_class && line[0] ? ": " : "", line);
-    }
-    weft_table_print(table);
+    weft_cli_put_list(cli, WEFT_LIST(columns, weft_wire_attempt, *attempts));
 }
 
 /* ---- Reading --------------------------------------------------------------------------------- */
@@ -308,13 +294,13 @@ static enum weft_exit show_bytes(struct weft *weft, const struct weft_id *id, bo
 }
 
 static enum weft_exit show(const struct weft_cli *cli, struct weft *weft,
-                           const struct weft_page *page)
+                           const struct weft_execution *item)
 {
     struct weft_err err = {0};
-    struct record record = {.item = page->item};
+    struct record record = {.item = item};
     enum weft_exit code = WEFT_EXIT_OK;
     if (weft_cli_has(cli, "payload") || weft_cli_has(cli, "result"))
-        return show_bytes(weft, &page->item->id, weft_cli_has(cli, "payload"));
+        return show_bytes(weft, &item->id, weft_cli_has(cli, "payload"));
     if (read_record(weft, &record, &err))
         code = weft_cli_fail(&err);
     else if (weft_cli_json(cli))
@@ -329,30 +315,16 @@ static enum weft_exit show(const struct weft_cli *cli, struct weft *weft,
 
 static enum weft_exit run_show(struct weft_cli *cli)
 {
-    struct weft *weft;
     const struct weft_id *id;
-    enum weft_exit code;
-    struct weft_page page = {0};
     if (weft_cli_has(cli, "payload") && weft_cli_has(cli, "result"))
-        return weft_cli_usage(cli, "--payload and --result exclude each other");
-    if (!weft_pick_ids(cli, 1, &code) || !weft_cli_open(cli, &weft, &code) ||
-        !weft_find_ids(cli, weft, 1, &id, &code))
-        return code;
-    code = weft_cli_wait(cli, weft, id, &page);
-    if (page.count > 0) {
-        enum weft_exit shown = show(cli, weft, &page);
-        if (shown != WEFT_EXIT_OK)
-            code = shown;
-    }
-    weft_page_free(&page);
-    return code;
+        weft_cli_usage(cli, "--payload and --result exclude each other");
+    struct weft *weft = weft_open_ids(cli, 1, &id);
+    return weft_cli_wait(cli, weft, id, show);
 }
 
 const struct weft_command weft_command_show = {
     .name = "show",
     .args = "ID",
-    .args_min = 1,
-    .args_max = 1,
     .summary = "show one execution with its history",
     .about =
         "All its fields, how each of its leases ended, and the beginning of its payload and "
@@ -363,8 +335,8 @@ const struct weft_command weft_command_show = {
         "weft show 01932c07-5f3e-7a10-8c51-0123456789ab --result >report.pdf",
     .option =
         (const struct weft_option[]){
-            {.name = "payload", .about = "write the payload, byte for byte"},
-            {.name = "result", .about = "write the result, byte for byte"},
+            {"payload", 0, NULL, "write the payload, byte for byte", NULL},
+            {"result", 0, NULL, "write the result, byte for byte", NULL},
             WEFT_WAIT_OPTION,
             {.name = NULL},
         },

@@ -2,10 +2,8 @@
 
 /* weft migrate: brings the schema of a store up to date, or checks that it is. */
 
-#include "base/arena.h"
-#include "base/err.h"
 #include "base/str.h"
-#include "cmd/cli/cli_json.h"
+#include "cmd/cli/output.h"
 #include "cmd/serve/settings.h"
 #include "store/migrate.h"
 #include "store/store.h"
@@ -32,7 +30,7 @@ static void put_done(const struct weft_cli *cli, size_t before, size_t after)
         printf("the store is up to date: %zu migration%s\n", after, after == 1 ? "" : "s");
 }
 
-/* Opening a file that is not there would make it, and --check makes nothing. */
+/* Opening a missing file would create it, and --check creates nothing. */
 static bool is_missing_file(const char *url, struct weft_arena *arena)
 {
     static const char scheme[] = "sqlite:";
@@ -62,31 +60,24 @@ static enum weft_rc grant_submit(struct weft_conn *conn, const char *role, struc
         return driver->commit(conn, err);
     driver->rollback(conn);
     if (strcmp(err->sqlstate, "42704") == 0) {
-        (void)weft_fail(err, WEFT_NOT_FOUND, "the database has no role \"%.100s\"", role);
-        err->hint = "create it first: CREATE ROLE name LOGIN";
-        return WEFT_NOT_FOUND;
+        rc = weft_fail(err, WEFT_NOT_FOUND, "the database has no role \"%.100s\"", role);
+        return weft_hint(err, rc, "create it first: CREATE ROLE name LOGIN");
     }
     return rc;
 }
 
-static void put_granted(const struct weft_cli *cli, const char *role)
-{
-    if (role && !weft_cli_json(cli))
-        printf("role %s may submit by SQL\n", role);
-}
-
-/* Says now and then what a migration waits for. */
+/* Prints every 10 s what a migration waits for. */
 static void put_wait(void *context, const struct weft_migration_wait *wait)
 {
     weft_usec *next_us = context;
     if (wait->waited_us < *next_us)
         return;
     *next_us = wait->waited_us + 10 * WEFT_SECOND;
-    (void)fprintf(stderr,
-                  "weft: migration %d (%s) waits for a transaction of process %d (%s), open for "
-                  "%d s; it tries again and holds up nothing\n",
-                  wait->migration->number, wait->migration->name, (int)wait->pid, wait->application,
-                  (int)(wait->open_us / WEFT_SECOND));
+    weft_cli_say(
+        "weft: migration %d (%s) waits for a transaction of process %d (%s), open for "
+        "%d s; it tries again and holds up nothing",
+        wait->migration->number, wait->migration->name, (int)wait->pid, wait->application,
+        (int)(wait->open_us / WEFT_SECOND));
 }
 
 static enum weft_exit migrate(const struct weft_cli *cli, const char *url, int64_t wait_ms,
@@ -122,20 +113,29 @@ static enum weft_exit migrate(const struct weft_cli *cli, const char *url, int64
     enum weft_exit code = rc ? weft_cli_fail(&err) : WEFT_EXIT_OK;
     if (!rc)
         put_done(cli, before, after);
-    if (!rc)
-        put_granted(cli, role);
+    if (!rc && role && !weft_cli_json(cli))
+        printf("role %s may submit by SQL\n", role);
     weft_conn_close(conn);
     return code;
+}
+
+/* --store, or what `weft serve` would open here; NULL: the error has been printed. */
+static const char *find_store(const struct weft_cli *cli, struct weft_arena *arena)
+{
+    struct weft_serve_settings settings;
+    const char *store = weft_cli_get(cli, "store");
+    if (store)
+        return store;
+    return weft_settings_read(cli, arena, NULL, &settings) ? settings.server.store : NULL;
 }
 
 static enum weft_exit run_migrate(struct weft_cli *cli)
 {
     if (weft_cli_has(cli, "check") && weft_cli_has(cli, "grant-submit"))
-        return weft_cli_usage(cli,
-                              "--check changes nothing, --grant-submit does: give one of them");
+        weft_cli_usage(cli, "--check changes nothing, --grant-submit does: give one of them");
     int64_t wait_ms = weft_cli_ms(cli, "migrate-wait", 1000, WAIT_MOST_MS, WAIT_MS);
     struct weft_arena *arena = weft_arena_new();
-    const char *url = weft_settings_store(cli, arena);
+    const char *url = find_store(cli, arena);
     enum weft_exit code = url ? migrate(cli, url, wait_ms, arena) : WEFT_EXIT_USAGE;
     weft_arena_free(arena);
     return code;
@@ -161,14 +161,12 @@ const struct weft_command weft_command_migrate = {
         "weft migrate --store postgres://weft@db/weft --grant-submit shop",
     .option =
         (const struct weft_option[]){
-            {.name = "store", .value = "URL", .about = "the store: sqlite:PATH or postgres://..."},
-            {.name = "check", .about = "change nothing, tell whether something is missing"},
-            {.name = "migrate-wait",
-             .value = "TIME",
-             .about = "how long to try while open transactions of others are in the way; 10m"},
-            {.name = "grant-submit",
-             .value = "ROLE",
-             .about = "PostgreSQL: let this role submit by SQL, and nothing else"},
+            {"store", 0, "URL", "the store: sqlite:PATH or postgres://...", NULL},
+            {"check", 0, NULL, "change nothing, tell whether something is missing", NULL},
+            {"migrate-wait", 0, "TIME",
+             "how long to try while open transactions of others are in the way; 10m", NULL},
+            {"grant-submit", 0, "ROLE", "PostgreSQL: let this role submit by SQL, and nothing else",
+             NULL},
             {.name = NULL},
         },
     .run = run_migrate,

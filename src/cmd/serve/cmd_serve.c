@@ -11,16 +11,13 @@
  * host that does not answer, and a signal must end the process all the same.
  */
 
-#include "cmd/cli/line.h"
-#include "cmd/serve/settings.h"
-
 #include "base/alloc.h"
-#include "base/arena.h"
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/log.h"
 #include "base/str.h"
 #include "base/thread.h"
+#include "cmd/serve/settings.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -162,7 +159,7 @@ static enum event wait_for(int done, int signals, weft_usec until_us)
 
 /*
  * A signal came while the store was being opened. A try that is nearly done may end; one that hangs
- * cannot be stopped, and nothing was promised to anybody yet: the process ends without it.
+ * cannot be stopped, and no request was accepted yet: the process ends without it.
  */
 static void give_up(struct attempt *attempt)
 {

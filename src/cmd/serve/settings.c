@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Reading the settings from the command line, the environment and the file. */
+/* Reading the settings from the command line, the environment and the file; weft config. */
 
 #include "cmd/serve/settings.h"
 
-#include "cmd/cli/line.h"
-#include "cmd/cli/typed.h"
-#include "cmd/serve/scan_rules.h"
-
-#include "base/arena.h"
-#include "base/base.h"
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/limits.h"
 #include "base/str.h"
-#include "net/http/host.h"
-#include "net/http/origin.h"
+#include "cmd/cli/output.h"
+#include "cmd/cli/text.h"
+#include "engine/scan/pass.h"
+#include "net/server.h"
+#include "weft/admin.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -40,8 +40,8 @@ const struct weft_setting weft_settings[] = {
 const size_t weft_setting_count = WEFT_LEN(weft_settings);
 
 const struct weft_option weft_serve_options[] = {
-    {.name = "hello", .about = "say where it listens and what to try, also to a pipe"},
-    {.name = "config", .letter = 'c', .value = "FILE", .about = "read settings from this file"},
+    {"hello", 0, NULL, "say where it listens and what to try, also to a pipe", NULL},
+    {"config", 'c', "FILE", "read settings from this file", NULL},
 #define X(name_, flag_, env_, kind_, place, normally_, value_, least, most, words_, about_)        \
     {.name = (flag_), .value = (value_), .about = (about_), .complete = (words_)},
 #include "cmd/serve/settings.def"
@@ -49,9 +49,206 @@ const struct weft_option weft_serve_options[] = {
     {.name = NULL},
 };
 
-bool weft_settings_of(const struct weft_option *option)
+/* ---- Scanners: which ones -------------------------------------------------------------------- */
+
+enum {
+    INTERVAL_MIN_MS = 10,
+    INTERVAL_MAX_MS = 86400000,
+    PARTITION_LAST = 255,
+    NAMES_MAX = 512,
+};
+
+#define SHOWN "%.60s" /* of a text that is wrong */
+
+static enum weft_scanner find_scanner(const char *name)
 {
-    return option == weft_serve_options || option == weft_serve_options + 1;
+    size_t i = 0;
+    while (i < WEFT_SCANNER_COUNT && strcmp(name, weft_scanner_name((enum weft_scanner)i)) != 0)
+        i++;
+    return (enum weft_scanner)i;
+}
+
+static enum weft_rc unknown_scanner(const char *name, struct weft_err *err)
+{
+    struct weft_buf names;
+    weft_buf_init(&names, NAMES_MAX);
+    for (size_t i = 0; i < WEFT_SCANNER_COUNT; i++)
+        weft_buf_printf(&names, "%s%s", i ? ", " : "", weft_scanner_name((enum weft_scanner)i));
+    weft_buf_add_char(&names, '\0');
+    (void)weft_fail(err, WEFT_INVALID_VALUE, "there is no scanner '" SHOWN "'; there are %s", name,
+                    names.data);
+    weft_buf_done(&names);
+    return WEFT_INVALID_VALUE;
+}
+
+enum weft_rc weft_scan_list_read(const char *text, bool ret_runs[WEFT_SCANNER_COUNT],
+                                 struct weft_err *err)
+{
+    bool runs[WEFT_SCANNER_COUNT + 1] = {false};
+    bool all = !text || strcmp(text, "all") == 0;
+    if (!all && !*text)
+        return weft_fail(err, WEFT_INVALID_VALUE, "it must be all, none or names of scanners");
+    char *copy = weft_strdup(all || strcmp(text, "none") == 0 ? "" : text), *rest;
+    enum weft_rc rc = WEFT_OK;
+    for (char *name = strtok_r(copy, ", ", &rest); name && !rc;
+         name = strtok_r(NULL, ", ", &rest)) {
+        enum weft_scanner scanner = find_scanner(name);
+        runs[scanner] = true;
+        if (scanner == WEFT_SCANNER_COUNT)
+            rc = unknown_scanner(name, err);
+    }
+    for (size_t i = 0; i < WEFT_SCANNER_COUNT && !rc; i++)
+        ret_runs[i] = all || runs[i];
+    free(copy);
+    return rc;
+}
+
+/* ---- Scanners: rules ------------------------------------------------------------------------- */
+
+/* The scanner whose setting a value changes. */
+struct target {
+    const struct weft_scanner_info *info;
+    struct weft_scanner_setting *setting;
+    bool named; /* the rule names this scanner, so it must fit it */
+};
+
+static enum weft_rc set_interval(const struct target *target, const char *value,
+                                 struct weft_err *err)
+{
+    int64_t ms;
+    if (!weft_duration_typed(value, &ms) || ms > INTERVAL_MAX_MS || (ms && ms < INTERVAL_MIN_MS))
+        return weft_fail(err, WEFT_INVALID_VALUE,
+                         "interval is '%s': it must be 0, or a duration from 10ms to 1d", value);
+    target->setting->interval_us = ms * WEFT_MS;
+    return WEFT_OK;
+}
+
+static enum weft_rc set_batch(const struct target *target, const char *value, struct weft_err *err)
+{
+    int64_t batch, most = target->info->batch_max;
+    if (!weft_number_typed(value, &batch) || batch < 1 || batch > UINT32_MAX)
+        return weft_fail(err, WEFT_INVALID_VALUE, "batch is '%s': it must be a number from 1 on",
+                         value);
+    if (target->named && batch > most)
+        return weft_fail(err, WEFT_INVALID_VALUE, "batch is %s: %s takes at most %u", value,
+                         target->info->name, target->info->batch_max);
+    target->setting->batch = (uint32_t)(batch < most ? batch : most);
+    return WEFT_OK;
+}
+
+static enum weft_rc set_namespace(const struct target *target, const char *value,
+                                  struct weft_err *err)
+{
+    bool all = strcmp(value, "*") == 0;
+    if (!all && !weft_name_valid(value))
+        return weft_fail(err, WEFT_INVALID_VALUE, "namespace is '%s', which is no name", value);
+    memcpy(target->setting->ns, all ? "" : value, all ? 1 : strlen(value) + 1);
+    return WEFT_OK;
+}
+
+/* "A-B", or "A" alone. */
+static bool read_range(const char *value, int64_t *ret_first, int64_t *ret_last)
+{
+    char first[8];
+    size_t size = strcspn(value, "-");
+    if (size >= sizeof(first))
+        return false;
+    memcpy(first, value, size);
+    first[size] = '\0';
+    return weft_number_typed(first, ret_first) &&
+           weft_number_typed(value[size] ? value + size + 1 : first, ret_last);
+}
+
+static enum weft_rc set_partitions(const struct target *target, const char *value,
+                                   struct weft_err *err)
+{
+    int64_t first, last;
+    if (!read_range(value, &first, &last) || first < 0 || last > PARTITION_LAST || first > last)
+        return weft_fail(err, WEFT_INVALID_VALUE, "partitions is '%s': it must be A-B within 0-255",
+                         value);
+    if (last == 0) /* a pass takes 0 and 0 for all of them */
+        return weft_fail(err, WEFT_INVALID_VALUE,
+                         "partitions is '%s': partition 0 cannot stand alone", value);
+    if (!target->info->partitioned)
+        return target->named ? weft_fail(err, WEFT_INVALID_VALUE,
+                                         "%s cannot be limited to partitions", target->info->name)
+                             : WEFT_OK;
+    target->setting->partition_first = (uint8_t)first;
+    target->setting->partition_last = (uint8_t)last;
+    return WEFT_OK;
+}
+
+static const struct key {
+    const char *name;
+    enum weft_rc (*set)(const struct target *target, const char *value, struct weft_err *err);
+} keys[] = {
+    {"interval", set_interval},
+    {"batch", set_batch},
+    {"namespace", set_namespace},
+    {"partitions", set_partitions},
+};
+
+/* Applies key=value to the targets. The = is replaced by a NUL. */
+static enum weft_rc read_pair(char *name, const struct target *target, size_t targets,
+                              struct weft_err *err)
+{
+    char *value = strchr(name, '=');
+    enum weft_rc rc = WEFT_OK;
+    size_t i = 0;
+    if (!value)
+        return weft_fail(err, WEFT_INVALID_VALUE, "'" SHOWN "' must be key=value", name);
+    *value++ = '\0';
+    while (i < WEFT_LEN(keys) && strcmp(name, keys[i].name) != 0)
+        i++;
+    if (i == WEFT_LEN(keys))
+        return weft_fail(err, WEFT_INVALID_VALUE,
+                         "there is no key '" SHOWN
+                         "'; there are interval, batch, namespace and "
+                         "partitions",
+                         name);
+    if (strlen(value) > WEFT_NAME_MAX)
+        return weft_fail(err, WEFT_INVALID_VALUE, "the value of %s is too long", keys[i].name);
+    for (size_t k = 0; k < targets && !rc; k++)
+        rc = keys[i].set(&target[k], value, err);
+    return rc;
+}
+
+static enum weft_rc read_rule(char *name, struct weft_scanner_setting *setting,
+                              struct weft_err *err)
+{
+    struct target target[WEFT_SCANNER_COUNT];
+    size_t targets = 0;
+    char *pairs = strchr(name, ':');
+    if (!pairs)
+        return weft_fail(err, WEFT_INVALID_VALUE, "'" SHOWN "' must be NAME:key=value", name);
+    *pairs++ = '\0';
+    bool named = strcmp(name, "*") != 0;
+    enum weft_scanner scanner = find_scanner(name);
+    if (named && scanner == WEFT_SCANNER_COUNT)
+        return unknown_scanner(name, err);
+    for (size_t i = 0; i < WEFT_SCANNER_COUNT; i++)
+        if (!named || i == scanner)
+            target[targets++] =
+                (struct target){weft_scanner_info((enum weft_scanner)i), &setting[i], named};
+    enum weft_rc rc;
+    do
+        rc = read_pair(strsep(&pairs, ","), target, targets, err);
+    while (!rc && pairs && *pairs);
+    return rc;
+}
+
+enum weft_rc weft_scan_rules_read(const char *text,
+                                  struct weft_scanner_setting setting[WEFT_SCANNER_COUNT],
+                                  struct weft_err *err)
+{
+    char *copy = weft_strdup(text ? text : ""), *rest;
+    enum weft_rc rc = WEFT_OK;
+    weft_scanner_defaults(setting);
+    for (char *rule = strtok_r(copy, " \t;", &rest); rule && !rc;
+         rule = strtok_r(NULL, " \t;", &rest))
+        rc = read_rule(rule, setting, err);
+    free(copy);
+    return rc;
 }
 
 /* ---- One value ------------------------------------------------------------------------------- */
@@ -60,13 +257,17 @@ bool weft_settings_of(const struct weft_option *option)
 static bool complain(const char *text, const struct weft_setting *setting,
                      const struct weft_setting_value *value)
 {
-    if (strcmp(value->from, "flag") == 0)
-        (void)fprintf(stderr, "weft: --%s", setting->flag);
-    else if (strcmp(value->from, "environment") == 0)
-        (void)fprintf(stderr, "weft: %s", setting->env);
-    else
-        (void)fprintf(stderr, "weft: %s: %s", value->from, setting->name);
-    (void)fprintf(stderr, " is '%s': %s\n", value->text, text);
+    bool flag = strcmp(value->from, "flag") == 0;
+    bool env = strcmp(value->from, "environment") == 0;
+    weft_cli_say("weft: %s%s%s is '%s': %s",
+                 flag  ? "--"
+                 : env ? ""
+                       : value->from,
+                 flag || env ? "" : ": ",
+                 flag  ? setting->flag
+                 : env ? setting->env
+                       : setting->name,
+                 value->text, text);
     return false;
 }
 
@@ -80,35 +281,33 @@ static bool read_switch(const char *text, bool *ret_value)
 static bool read_number(const struct weft_setting *setting, const struct weft_setting_value *value,
                         int64_t *ret_number)
 {
+    static const struct {
+        const char *what, *unit;
+        bool (*typed)(const char *text, int64_t *ret_number);
+        int64_t divisor;
+    } forms[] = {
+        [WEFT_SETTING_NUMBER] = {"a whole number", "", weft_number_typed, 1},
+        [WEFT_SETTING_SECONDS] = {"a duration of whole seconds, like 30s or 5m", " seconds",
+                                  weft_duration_typed, 1000},
+        [WEFT_SETTING_BYTES] = {"a size, like 64MiB", " bytes", weft_size_typed, 1},
+    };
     char text[128];
-    bool good;
-    int64_t number = 0;
-    const char *what = "a whole number", *unit = "";
-    if (setting->kind == WEFT_SETTING_SECONDS) {
-        what = "a duration of whole seconds, like 30s or 5m";
-        unit = " seconds";
-        good = weft_duration_typed(value->text, &number) && number % 1000 == 0;
-        number /= 1000;
-    } else if (setting->kind == WEFT_SETTING_BYTES) {
-        what = "a size, like 64MiB";
-        unit = " bytes";
-        good = weft_size_typed(value->text, &number);
-    } else {
-        good = weft_number_typed(value->text, &number);
-    }
+    int64_t number = 0, divisor = forms[setting->kind].divisor;
+    bool good = forms[setting->kind].typed(value->text, &number) && number % divisor == 0;
+    number /= divisor;
     if (good && number >= setting->min && number <= setting->max) {
         *ret_number = number;
         return true;
     }
     if (good)
         (void)snprintf(text, sizeof(text), "it must be within %" PRId64 " and %" PRId64 "%s",
-                       setting->min, setting->max, unit);
+                       setting->min, setting->max, forms[setting->kind].unit);
     else
-        (void)snprintf(text, sizeof(text), "it must be %s", what);
+        (void)snprintf(text, sizeof(text), "it must be %s", forms[setting->kind].what);
     return complain(text, setting, value);
 }
 
-/* Checks the text and puts it where it belongs. */
+/* Checks the text and stores the value in its member. */
 static bool apply(const struct weft_setting *setting, const struct weft_setting_value *value,
                   struct weft_serve_settings *settings)
 {
@@ -167,8 +366,8 @@ static bool unknown_name(const char *from, const char *name)
         known[i] = weft_settings[i].name;
     known[weft_setting_count] = NULL;
     const char *near = weft_nearest(name, known);
-    (void)fprintf(stderr, "weft: %s: there is no setting '%s'%s%s%s\n", from, name,
-                  near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+    weft_cli_say("weft: %s: there is no setting '%s'%s%s%s", from, name,
+                 near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
     return false;
 }
 
@@ -180,7 +379,7 @@ static bool read_line(char *line, const char *from, struct weft_setting_value *v
         return true;
     char *equals = strchr(text, '=');
     if (!equals) {
-        (void)fprintf(stderr, "weft: %s: a line must be `name = value`\n", from);
+        weft_cli_say("weft: %s: a line must be `name = value`", from);
         return false;
     }
     *equals = '\0';
@@ -203,7 +402,7 @@ static bool read_lines(const char *path, FILE *file, struct weft_arena *arena,
     char *all = weft_arena_alloc(arena, FILE_MAX + 1, 1);
     size_t size = fread(all, 1, FILE_MAX + 1, file);
     if (ferror(file) || size > FILE_MAX || strlen(all) != size || !weft_utf8_valid(all, size)) {
-        (void)fprintf(stderr, "weft: %s is not a readable text file\n", path);
+        weft_cli_say("weft: %s is not a readable text file", path);
         return false;
     }
     int number = 0;
@@ -219,7 +418,7 @@ static bool read_lines(const char *path, FILE *file, struct weft_arena *arena,
     return true;
 }
 
-/* The file that was named must be there; the usual ones may be missing. */
+/* A file that was named must exist; the usual ones may be missing. */
 static bool read_file(const struct weft_cli *cli, struct weft_arena *arena,
                       struct weft_setting_value *value)
 {
@@ -236,8 +435,7 @@ static bool read_file(const struct weft_cli *cli, struct weft_arena *arena,
     FILE *file = fopen(path, "re");
     if (!file) {
         char why[128];
-        (void)fprintf(stderr, "weft: cannot read %s: %s\n", path,
-                      strerror_r(errno, why, sizeof(why)));
+        weft_cli_say("weft: cannot read %s: %s", path, strerror_r(errno, why, sizeof(why)));
         return false;
     }
     bool good = read_lines(path, file, arena, value);
@@ -267,7 +465,7 @@ static bool complain_of(const char *name, const char *text, const struct weft_se
     return complain(text, &weft_settings[i], &value[i]);
 }
 
-/* The settings scanners and scan together. */
+/* Applies the settings `scanners` and `scan` together. */
 static bool read_scanners(const struct weft_setting_value *value,
                           struct weft_serve_settings *settings)
 {
@@ -304,7 +502,7 @@ bool weft_settings_read(const struct weft_cli *cli, struct weft_arena *arena,
             return false;
     }
     if (!ret_settings->server.tls_cert != !ret_settings->server.tls_key) {
-        (void)fprintf(stderr, "weft: tls_cert and tls_key belong together: give both\n");
+        weft_cli_say("weft: tls_cert and tls_key belong together: give both");
         return false;
     }
     struct weft_origins origins;
@@ -317,11 +515,68 @@ bool weft_settings_read(const struct weft_cli *cli, struct weft_arena *arena,
     return read_scanners(ret_value, ret_settings);
 }
 
-const char *weft_settings_store(const struct weft_cli *cli, struct weft_arena *arena)
+/* ---- weft config ----------------------------------------------------------------------------- */
+
+static void put_json(const struct weft_setting_value *value, struct weft_arena *arena)
 {
-    struct weft_serve_settings settings;
-    const char *store = weft_cli_get(cli, "store");
-    if (store)
-        return store;
-    return weft_settings_read(cli, arena, NULL, &settings) ? settings.server.store : NULL;
+    struct weft_json_out out;
+    weft_json_out_begin_items(&out);
+    for (size_t i = 0; i < weft_setting_count; i++) {
+        weft_json_begin_object(&out.json);
+        weft_json_add_text(&out.json, "name", weft_settings[i].name);
+        weft_json_add_text(&out.json, "value", weft_url_masked(value[i].text, arena));
+        weft_json_add_text(&out.json, "from", value[i].from);
+        weft_json_end_object(&out.json);
+    }
+    weft_json_out_end_items(&out);
 }
+
+static void put_table(const struct weft_cli *cli, const struct weft_setting_value *value,
+                      struct weft_arena *arena)
+{
+    static const struct weft_column column[] = {
+        {.title = "NAME"},
+        {.title = "VALUE", .give = 2},
+        {.title = "FROM", .give = 3},
+        {.title = "MEANING", .give = 1},
+    };
+    struct weft_table *table = weft_table_new(cli, column, 4);
+    for (size_t i = 0; i < weft_setting_count; i++) {
+        const char *shown = weft_url_masked(value[i].text, arena);
+        weft_table_cell(table, "%s", weft_settings[i].name);
+        weft_table_cell(table, "%s", shown[0] ? shown : "-");
+        weft_table_cell(table, "%s", value[i].from);
+        weft_table_cell(table, "%s", weft_settings[i].about);
+    }
+    weft_table_print(table);
+}
+
+static enum weft_exit run_config(struct weft_cli *cli)
+{
+    struct weft_arena *arena = weft_arena_new();
+    struct weft_serve_settings settings;
+    struct weft_setting_value *value =
+        weft_new_array(arena, struct weft_setting_value, weft_setting_count);
+    bool good = weft_settings_read(cli, arena, value, &settings);
+    if (good && weft_cli_json(cli))
+        put_json(value, arena);
+    else if (good)
+        put_table(cli, value, arena);
+    weft_arena_free(arena);
+    return good ? WEFT_EXIT_OK : WEFT_EXIT_USAGE;
+}
+
+const struct weft_command weft_command_config = {
+    .name = "config",
+    .args = "",
+    .no_store = true,
+    .summary = "show the settings of the server and where each came from",
+    .about =
+        "Takes the flags of `weft serve` and reads the same environment and file. A flag beats a "
+        "variable, a variable beats the file, the file beats the default. The file is the one "
+        "named by --config or WEFT_CONFIG, else ./weft.conf, else /etc/weft.conf; its lines are "
+        "`name = value`, and # begins a comment. Passwords are not shown.",
+    .example = "weft config\nweft config --config /etc/weft.conf --json",
+    .option = weft_serve_options + 1,
+    .run = run_config,
+};

@@ -10,8 +10,6 @@
 #include "cmd/cli/cli.h"
 #include "net/server.h"
 
-struct weft_arena;
-
 enum weft_setting_kind {
     WEFT_SETTING_TEXT,
     WEFT_SETTING_LIST,    /* the same; a flag that is repeated adds to it */
@@ -38,12 +36,10 @@ extern const size_t weft_setting_count;
 
 /* The flags: --hello, which is for `weft serve` alone, --config, and one for each setting. */
 extern const struct weft_option weft_serve_options[];
-/* True for a table of options that holds the settings. */
-bool weft_settings_of(const struct weft_option *option);
 
 struct weft_serve_settings {
     struct weft_server_config server;
-    const char *scanners;                                    /* as typed: see scan_rules.h */
+    const char *scanners;                                    /* as typed: see below */
     const char *scan;                                        /* the same */
     struct weft_scanner_setting scanner[WEFT_SCANNER_COUNT]; /* what they say; server has it too */
     const char *log_level;
@@ -51,7 +47,7 @@ struct weft_serve_settings {
     uint32_t store_wait_s; /* how long to wait at the start for a store that is away */
 };
 
-/* Where one value came from. */
+/* A value and where it came from. */
 struct weft_setting_value {
     const char *text; /* as it was written */
     const char *from; /* "flag", "environment", "weft.conf:3", "default" */
@@ -66,10 +62,29 @@ WEFT_MUST_CHECK bool weft_settings_read(const struct weft_cli *cli, struct weft_
                                         struct weft_setting_value *ret_value,
                                         struct weft_serve_settings *ret_settings);
 
+/* ---- Scanners -------------------------------------------------------------------------------- */
+
 /*
- * The store for commands that work on one directly: --store, or what `weft serve` would open here.
- * NULL: the error has been printed.
+ * The settings of scanners as people type them.
+ *
+ * Which run: "all", "none", or names with commas between them. How they run: rules with spaces or
+ * semicolons between them, each "NAME:key=value,key=value"; NAME may be *; a later rule beats an
+ * earlier one. Keys:
+ *
+ *   interval=30s        the longest time between two looks; 0 is off
+ *   batch=500           rows of one transaction
+ *   namespace=acme      only work of that namespace; * is all
+ *   partitions=0-127    only ids of these partitions
+ *
+ * A rule for * says only what a scanner can do: a batch above its limit becomes the limit, and
+ * partitions leave alone those that cannot be limited to them. A rule that names one must fit it.
  */
-const char *weft_settings_store(const struct weft_cli *cli, struct weft_arena *arena);
+
+/* A text may be NULL: all scanners, with their defaults. WEFT_INVALID_VALUE: the text is wrong. */
+WEFT_MUST_CHECK enum weft_rc
+weft_scan_list_read(const char *text, bool ret_runs[WEFT_SCANNER_COUNT], struct weft_err *err);
+WEFT_MUST_CHECK enum weft_rc
+weft_scan_rules_read(const char *text, struct weft_scanner_setting setting[WEFT_SCANNER_COUNT],
+                     struct weft_err *err);
 
 #endif

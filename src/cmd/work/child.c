@@ -11,29 +11,298 @@
 
 #include "cmd/work/child.h"
 
-#include "base/alloc.h"
-#include "base/arena.h"
-#include "base/buf.h"
 #include "base/clock.h"
-#include "base/err.h"
 #include "base/str.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/pidfd.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 enum {
+    FD_MIN = 10, /* above all that a command is given */
+    NOT_STARTED = 127,
+    GUARD_GROUPS = 1024, /* process groups at once; more are not guarded */
     TICK_MS = 50,
     READ_SIZE = 65536,
     DRAIN_READS = 64, /* of what is left in a pipe: more than any pipe holds */
     LINE_MAX_SIZE = 4096,
 };
+
+/* ---- Pipes ----------------------------------------------------------------------------------- */
+
+/* The pipes of a command; the last one says why it was not started. */
+enum { IN, OUT, ERR, PROGRESS, STATUS, PIPES };
+
+static void close_fd(int *fd)
+{
+    if (*fd >= 0)
+        (void)close(*fd);
+    *fd = -1;
+}
+
+/* waitpid() that a signal does not end. */
+static pid_t reap_pid(pid_t pid, int *ret_status)
+{
+    pid_t got;
+    do
+        got = waitpid(pid, ret_status, 0);
+    while (got < 0 && errno == EINTR);
+    return got;
+}
+
+/* The descriptor itself or a higher copy of it, -1 when there is none. */
+static int lift(int fd)
+{
+    if (fd >= FD_MIN)
+        return fd;
+    int high = fcntl(fd, F_DUPFD_CLOEXEC, FD_MIN);
+    int failed = errno;
+    (void)close(fd);
+    errno = failed;
+    return high;
+}
+
+/*
+ * A pipe that is closed on exec, both ends above the descriptors that a command is given, so that
+ * none of them is overwritten when those are put in place. False: see errno.
+ */
+static bool open_pipe(int ret_ends[2])
+{
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC) != 0)
+        return false;
+    for (size_t i = 0; i < 2; i++)
+        ends[i] = lift(ends[i]);
+    int failed = errno;
+    if (ends[0] < 0 || ends[1] < 0) {
+        close_fd(&ends[0]);
+        close_fd(&ends[1]);
+        errno = failed;
+        return false;
+    }
+    memcpy(ret_ends, ends, sizeof(ends));
+    return true;
+}
+
+/* Our end of a pipe; the other one is the command's. */
+static int ours(int pipe)
+{
+    return pipe == IN;
+}
+
+/* Our ends do not block, except that of STATUS: start() waits there. */
+static bool open_pipes(bool progress, int pipes[PIPES][2])
+{
+    for (int i = 0; i < PIPES; i++)
+        pipes[i][0] = pipes[i][1] = -1;
+    for (int i = 0; i < PIPES; i++) {
+        if (i == PROGRESS && !progress)
+            continue;
+        if (!open_pipe(pipes[i]) ||
+            (i != STATUS && fcntl(pipes[i][ours(i)], F_SETFL, O_NONBLOCK) != 0))
+            return false;
+    }
+    return true;
+}
+
+/* ---- The guard ------------------------------------------------------------------------------- */
+
+/*
+ * A message is the number of a group, negative when it has ended. It is shorter than PIPE_BUF, so
+ * that messages of many threads and commands never mix.
+ *
+ * A number that the guard still has when `weft work` is gone could belong to another group by then
+ * only if its whole group had ended and the kernel had gone through all process ids within the
+ * moment between the two: a number is in use as long as one process of the group is there.
+ */
+
+struct groups {
+    pid_t id[GUARD_GROUPS];
+    size_t count;
+};
+
+static void note_group(struct groups *groups, pid_t message)
+{
+    pid_t id = abs(message);
+    size_t at = 0;
+    while (at < groups->count && groups->id[at] != id)
+        at++;
+    if (message > 0 && at == groups->count && at < GUARD_GROUPS)
+        groups->id[groups->count++] = id;
+    else if (message < 0 && at < groups->count)
+        groups->id[at] = groups->id[--groups->count];
+}
+
+/* False: `weft work` has closed its end of the pipe. */
+static bool read_messages(int fd, struct groups *groups)
+{
+    pid_t message[64];
+    ssize_t got = read(fd, message, sizeof(message));
+    if (got < 0)
+        return errno == EINTR;
+    for (size_t i = 0; i < (size_t)got / sizeof(*message); i++)
+        note_group(groups, message[i]);
+    return got > 0;
+}
+
+/*
+ * The guard itself. It keeps nothing open that others wait for the end of, and hears no signals
+ * that are for `weft work`: those of a terminal, and those to its process group.
+ */
+static _Noreturn void be_guard(int fd)
+{
+    static struct groups groups;
+    static const int deaf[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE};
+    for (size_t i = 0; i < WEFT_LEN(deaf); i++)
+        (void)signal(deaf[i], SIG_IGN);
+    (void)setsid();
+    (void)prctl(PR_SET_NAME, "weft-guard");
+    if (dup2(fd, STDIN_FILENO) < 0)
+        _exit(1);
+    (void)close_range(STDOUT_FILENO, ~0u, 0);
+    while (read_messages(STDIN_FILENO, &groups))
+        continue;
+    for (size_t i = 0; i < groups.count; i++)
+        (void)kill(-groups.id[i], SIGKILL);
+    _exit(0);
+}
+
+int weft_guard_start(struct weft_guard *ret_guard)
+{
+    int ends[2];
+    if (!open_pipe(ends))
+        return errno;
+    pid_t pid = fork();
+    if (pid == 0) {
+        (void)close(ends[1]);
+        be_guard(ends[0]);
+    }
+    int failed = pid < 0 ? errno : 0;
+    (void)close(ends[0]);
+    if (failed)
+        (void)close(ends[1]);
+    else
+        *ret_guard = (struct weft_guard){.pid = pid, .fd = ends[1]};
+    return failed;
+}
+
+void weft_guard_stop(struct weft_guard *guard)
+{
+    (void)close(guard->fd);
+    (void)reap_pid(guard->pid, NULL);
+}
+
+/*
+ * Tells the guard of a group, or with a negative number that the group has ended. The leader of the
+ * group adds it between fork() and exec(), where this call is safe: no command ever runs unguarded.
+ * It is removed before the leader is reaped, while its number cannot be another group's. A guard
+ * that is gone, killed by an administrator perhaps, is done without.
+ */
+static void tell_guard(const struct weft_guard *guard, pid_t message)
+{
+    ssize_t put;
+    do
+        put = guard ? write(guard->fd, &message, sizeof(message)) : 0;
+    while (put < 0 && errno == EINTR);
+}
+
+/* ---- Starting: in the new process ------------------------------------------------------------ */
+
+static bool put_files(int pipes[PIPES][2])
+{
+    return dup2(pipes[IN][0], STDIN_FILENO) >= 0 && dup2(pipes[OUT][1], STDOUT_FILENO) >= 0 &&
+           dup2(pipes[ERR][1], STDERR_FILENO) >= 0 &&
+           (pipes[PROGRESS][1] < 0 || dup2(pipes[PROGRESS][1], WEFT_PROGRESS_FD) >= 0);
+}
+
+/* Handlers first: no signal may meet those of `weft work` here. */
+static void put_signals(void)
+{
+    static const int reset[] = {SIGINT, SIGTERM, SIGCHLD, SIGPIPE};
+    sigset_t none;
+    sigemptyset(&none);
+    for (size_t i = 0; i < WEFT_LEN(reset); i++)
+        (void)signal(reset[i], SIG_DFL);
+    (void)pthread_sigmask(SIG_SETMASK, &none, NULL);
+}
+
+/*
+ * The parent may have died before the death signal was requested. Then getppid() differs; if it
+ * dies after that check, the guard, which knows the group by then, kills it.
+ */
+static _Noreturn void be_command(const struct weft_child *child, int pipes[PIPES][2], pid_t parent)
+{
+    bool ready = setpgid(0, 0) == 0 && prctl(PR_SET_PDEATHSIG, SIGKILL) == 0;
+    tell_guard(child->guard, getpid());
+    if (getppid() != parent)
+        _exit(NOT_STARTED);
+    if (ready && put_files(pipes)) {
+        put_signals();
+        (void)execve(child->path, (char *const *)child->argv, (char *const *)child->envp);
+    }
+    int failed = errno;
+    ssize_t put = write(pipes[STATUS][1], &failed, sizeof(failed));
+    _exit(put == (ssize_t)sizeof(failed) ? NOT_STARTED : NOT_STARTED - 1);
+}
+
+/* ---- Starting: in ours ----------------------------------------------------------------------- */
+
+/* Waits until the command runs, which closes the pipe, or is known not to: an errno. */
+static int read_status(int fd)
+{
+    int failed = 0;
+    ssize_t got;
+    do
+        got = read(fd, &failed, sizeof(failed));
+    while (got < 0 && errno == EINTR);
+    return got == (ssize_t)sizeof(failed) ? failed : 0;
+}
+
+/*
+ * The command is killed when the thread that started it ends (PR_SET_PDEATHSIG), so that thread
+ * must stay until the command has ended: weft_child_run() does. posix_spawn() cannot ask for that,
+ * hence fork(), between which and exec() only calls are made that are safe there. 0 or an errno:
+ * then nothing runs.
+ */
+static int start(const struct weft_child *child, int ret_fd[PIPES], pid_t *ret_pid)
+{
+    int pipes[PIPES][2];
+    int failed = 0;
+    pid_t pid = -1, parent = getpid();
+    if (open_pipes(child->progress != NULL, pipes))
+        pid = fork();
+    if (pid == 0)
+        be_command(child, pipes, parent);
+    if (pid < 0)
+        failed = errno;
+    for (int i = 0; i < PIPES; i++) /* the command's ends: else no end of file would ever come */
+        close_fd(&pipes[i][!ours(i)]);
+    if (!failed) {
+        failed = read_status(pipes[STATUS][0]);
+        if (failed) {
+            tell_guard(child->guard, -pid);
+            (void)reap_pid(pid, NULL);
+        }
+    }
+    close_fd(&pipes[STATUS][0]);
+    for (int i = 0; i < PIPES; i++) {
+        if (failed)
+            close_fd(&pipes[i][ours(i)]);
+        ret_fd[i] = pipes[i][ours(i)];
+    }
+    *ret_pid = pid;
+    return failed;
+}
+
+/* ---- The command that runs ------------------------------------------------------------------- */
 
 /* Lines that are read in pieces. */
 struct lines {
@@ -47,7 +316,7 @@ struct run {
     struct weft_child_end *end;
     pid_t pid;
     int pidfd;
-    int in, out, err, progress; /* our ends; -1: closed */
+    int fd[PIPES]; /* our ends; -1: closed */
     size_t written;
     char *chunk; /* owned; READ_SIZE bytes, of which chunk_size were read last */
     size_t chunk_size;
@@ -95,7 +364,7 @@ enum weft_rc weft_child_find(const char *name, struct weft_arena *arena, const c
 
 /* ---- stderr ---------------------------------------------------------------------------------- */
 
-/* Hands over a line, or the part of it that fits; NULL: nowhere. */
+/* Gives a line, or the part of it that fits, to `take`; NULL: the line is dropped. */
 static void flush_line(const struct run *run, struct lines *lines, weft_line_fn *take)
 {
     if (take && !lines->skip)
@@ -118,7 +387,7 @@ static void take_lines(const struct run *run, struct lines *lines, weft_line_fn 
     }
 }
 
-/* Keeps twice of what is wanted, so that most of it need not be moved and line ends can go. */
+/* Keeps twice as many bytes as are wanted: they move seldom, and line ends can be cut off. */
 static void remember(struct run *run, const char *text, size_t size)
 {
     const size_t room = sizeof(run->tail);
@@ -161,29 +430,29 @@ static void feed(struct run *run)
 {
     const char *input = run->child->input;
     size_t left = run->child->input_size - run->written;
-    ssize_t put = left > 0 ? write(run->in, input + run->written, left) : 0;
+    ssize_t put = left > 0 ? write(run->fd[IN], input + run->written, left) : 0;
     if (put > 0)
         run->written += (size_t)put;
     bool again = put < 0 && (errno == EAGAIN || errno == EINTR);
     if ((put < 0 && !again) || run->written == run->child->input_size)
-        weft_close_fd(&run->in); /* all is written, or the command reads no more */
+        close_fd(&run->fd[IN]); /* all is written, or the command reads no more */
 }
 
-/* True when there may be more at once. */
-static bool read_some(struct run *run, int *fd)
+/* True when another read may give more at once. */
+static bool read_some(struct run *run, int pipe)
 {
-    ssize_t got = read(*fd, run->chunk, READ_SIZE);
+    ssize_t got = read(run->fd[pipe], run->chunk, READ_SIZE);
     if (got < 0)
         return errno == EINTR;
     if (got == 0) {
-        weft_close_fd(fd);
+        close_fd(&run->fd[pipe]);
         return false;
     }
     run->chunk_size = (size_t)got;
-    if (fd == &run->err) {
+    if (pipe == ERR) {
         take_lines(run, &run->line, run->child->line, false);
         remember(run, run->chunk, (size_t)got);
-    } else if (fd == &run->progress) {
+    } else if (pipe == PROGRESS) {
         take_lines(run, &run->progress_line, run->child->progress, true);
     } else {
         weft_buf_add(&run->end->output, run->chunk, (size_t)got);
@@ -191,10 +460,10 @@ static bool read_some(struct run *run, int *fd)
     return true;
 }
 
-static void drain(struct run *run, int *fd)
+static void drain(struct run *run, int pipe)
 {
-    for (int i = 0; i < DRAIN_READS && *fd >= 0; i++)
-        if (!read_some(run, fd))
+    for (int i = 0; i < DRAIN_READS && run->fd[pipe] >= 0; i++)
+        if (!read_some(run, pipe))
             return;
 }
 
@@ -232,22 +501,17 @@ static void follow_wish(struct run *run)
 static void serve(struct run *run)
 {
     for (;;) {
-        struct pollfd fd[] = {
-            {.fd = run->pidfd, .events = POLLIN},    {.fd = run->in, .events = POLLOUT},
-            {.fd = run->out, .events = POLLIN},      {.fd = run->err, .events = POLLIN},
-            {.fd = run->progress, .events = POLLIN},
-        };
+        struct pollfd fd[STATUS + 1] = {[STATUS] = {.fd = run->pidfd, .events = POLLIN}};
+        for (int i = IN; i < STATUS; i++)
+            fd[i] = (struct pollfd){.fd = run->fd[i], .events = ours(i) ? POLLOUT : POLLIN};
         if (poll(fd, WEFT_LEN(fd), TICK_MS) < 0 && errno != EINTR)
             return;
-        if (fd[1].revents)
+        if (fd[IN].revents)
             feed(run);
-        if (fd[2].revents)
-            (void)read_some(run, &run->out);
-        if (fd[3].revents)
-            (void)read_some(run, &run->err);
-        if (fd[4].revents)
-            (void)read_some(run, &run->progress);
-        if (fd[0].revents)
+        for (int i = OUT; i < STATUS; i++)
+            if (fd[i].revents)
+                (void)read_some(run, i);
+        if (fd[STATUS].revents)
             return;
         follow_wish(run);
     }
@@ -256,15 +520,15 @@ static void serve(struct run *run)
 static void reap(struct run *run)
 {
     kill_group(run); /* processes that the command left behind */
-    drain(run, &run->out);
-    drain(run, &run->err);
+    drain(run, OUT);
+    drain(run, ERR);
     run->end->too_large |= run->end->output.full;
     if (run->line.size > 0)
         flush_line(run, &run->line, run->child->line);
     give_tail(run);
     int status = 0;
-    weft_guard_remove(run->child->guard, run->pid); /* while the number is still this group's */
-    pid_t got = weft_reap(run->pid, &status);
+    tell_guard(run->child->guard, -run->pid); /* while the number is still this group's */
+    pid_t got = reap_pid(run->pid, &status);
     run->end->exit_code = got == run->pid && WIFEXITED(status) ? WEXITSTATUS(status) : -1;
     run->end->signal = got == run->pid && WIFSIGNALED(status) ? WTERMSIG(status) : 0;
 }
@@ -272,37 +536,22 @@ static void reap(struct run *run)
 enum weft_rc weft_child_run(const struct weft_child *child, struct weft_child_end *ret_end,
                             struct weft_err *err)
 {
-    const struct weft_spawn spawn = {.path = child->path,
-                                     .argv = child->argv,
-                                     .envp = child->envp,
-                                     .progress = child->progress != NULL,
-                                     .guard = child->guard};
-    struct weft_spawned spawned;
-    int failed = weft_spawn(&spawn, &spawned);
+    struct run run = {.child = child, .end = ret_end, .kill_us = WEFT_NEVER};
+    int failed = start(child, run.fd, &run.pid);
     if (failed)
         return weft_fail(err, WEFT_UNAVAILABLE, "cannot start '%s': %s", child->path,
                          strerrordesc_np(failed));
     *ret_end = (struct weft_child_end){.exit_code = -1};
     weft_buf_init(&ret_end->output, child->output_max);
-    struct run run = {.child = child,
-                      .end = ret_end,
-                      .pid = spawned.pid,
-                      .in = spawned.in,
-                      .out = spawned.out,
-                      .err = spawned.err,
-                      .progress = spawned.progress,
-                      .kill_us = WEFT_NEVER};
-    run.chunk = weft_realloc(NULL, READ_SIZE, 1);
+    run.chunk = weft_alloc(READ_SIZE, 1);
     run.pidfd = pidfd_open(run.pid, 0);
     if (run.pidfd >= 0)
         serve(&run);
     reap(&run); /* without a pidfd the command cannot be watched, and is killed */
     free(run.chunk);
-    weft_close_fd(&run.in);
-    weft_close_fd(&run.out);
-    weft_close_fd(&run.err);
-    weft_close_fd(&run.progress);
-    weft_close_fd(&run.pidfd);
+    for (int i = 0; i < PIPES; i++)
+        close_fd(&run.fd[i]);
+    close_fd(&run.pidfd);
     return WEFT_OK;
 }
 

@@ -15,8 +15,34 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/err.h"
-#include "cmd/work/spawn.h"
 
+#include <sys/types.h>
+
+/* ---- The guard ------------------------------------------------------------------------------- */
+
+/*
+ * The guard: a small process beside `weft work` that kills the commands when `weft work` dies
+ * without having stopped them, by SIGKILL or a crash.
+ *
+ * It knows the process groups of the commands that run and reads a pipe whose other end only
+ * `weft work` holds: the end of that pipe is the end of `weft work`, and then each group gets
+ * SIGKILL. PR_SET_PDEATHSIG would not do alone: it kills the command itself and none of the
+ * processes that the command has started, and exec() of a set-user-id program clears it.
+ */
+
+struct weft_guard {
+    pid_t pid;
+    int fd; /* our end of the pipe, closed on exec */
+};
+
+/* Before any thread is started, because it forks. 0 or an errno. */
+WEFT_MUST_CHECK int weft_guard_start(struct weft_guard *ret_guard);
+/* Ends the guard, which kills the groups that it still knows. */
+void weft_guard_stop(struct weft_guard *guard);
+
+/* ---- The command ----------------------------------------------------------------------------- */
+
+enum { WEFT_PROGRESS_FD = 3 };   /* of the command; a digit, because dash knows no larger ones */
 enum { WEFT_CHILD_TAIL = 4096 }; /* bytes of stderr that are remembered, the last ones */
 
 enum weft_child_wish {

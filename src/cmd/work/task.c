@@ -2,19 +2,12 @@
 
 /* Runs the command for one execution; how it ends decides the outcome of the execution. */
 
-#include "base/arena.h"
 #include "base/clock.h"
-#include "base/json.h"
-#include "base/limits.h"
 #include "base/moment.h"
 #include "base/str.h"
-#include "cmd/cli/cli_json.h"
-#include "cmd/cli/line.h"
-#include "cmd/cli/text.h"
-#include "cmd/work/child.h"
+#include "cmd/cli/output.h"
 #include "cmd/work/upstream.h"
 #include "cmd/work/work.h"
-#include "weft/weft.h"
 
 #include <poll.h>
 #include <string.h>
@@ -51,7 +44,7 @@ static const char *const own_names[] = {
     "WEFT_FLOW", "WEFT_NODE",   "WEFT_UPSTREAM",    "WEFT_PROGRESS_FD",
 };
 
-/* True for what an outer `weft work` set, which is not this execution's. */
+/* True for variables that an outer `weft work` set for its own execution. */
 static bool is_ours(const char *variable)
 {
     size_t size = strcspn(variable, "=");
@@ -117,8 +110,6 @@ static const char *const *make_environment(const struct weft_claimed *claimed, c
     return env;
 }
 
-/* ---- What the output is ---------------------------------------------------------------------- */
-
 /* JSON without the white space around it; anything else as it is. */
 static void give_result(struct weft_job *job, const struct weft_buf *output)
 {
@@ -175,7 +166,7 @@ bool weft_work_progress_read(const char *text, size_t size, struct weft_work_pro
     return true;
 }
 
-/* Only the last line counts: it is reported when the wishes are asked for, some times a second. */
+/* Only the last line counts: wish() reports it, some times a second. */
 static void take_progress(void *context, const char *text, size_t size)
 {
     struct task *task = context;
@@ -266,7 +257,7 @@ static struct outcome judge(struct task *task, const struct weft_child_end *end,
                           .color = "31",
                           .error_class = class_of(end, arena),
                           .message = message_of(end, arena)};
-    /* Another attempt would write as much. */
+    /* Another attempt would print as much. */
     if (end->exit_code == WEFT_WORK_EXIT_GIVE_UP || end->too_large) {
         out.verdict = WEFT_GIVE_UP;
         out.word = "quit";
@@ -294,7 +285,7 @@ static void put_json(const struct task *task, const struct outcome *out)
     weft_json_out_end_object(&line);
 }
 
-/* The last line of a message, as far as a terminal should see it. */
+/* The last line of a message, cut and without control characters. */
 static void put_summary(const char *message)
 {
     char line[WEFT_CHILD_TAIL + 1];
@@ -310,10 +301,11 @@ static void put_status(const struct task *task, const struct outcome *out)
     if (task->work->json) {
         put_json(task, out);
     } else {
-        bool color = task->work->color;
-        printf("%s%s%s%-5s%s %s %s %.1f s", color ? "\033[" : "", color ? out->color : "",
-               color ? "m" : "", out->word, color ? "\033[0m" : "", task->id,
-               weft_job_claimed(task->job)->kind, (double)out->took_us / 1e6);
+        char word[16];
+        (void)snprintf(word, sizeof(word), "%-5s", out->word);
+        weft_put_painted(task->work->color ? out->color : NULL, word);
+        printf(" %s %s %.1f s", task->id, weft_job_claimed(task->job)->kind,
+               (double)out->took_us / 1e6);
         if (out->error_class)
             printf(" %s", out->error_class);
         if (out->message)
@@ -326,7 +318,7 @@ static void put_status(const struct task *task, const struct outcome *out)
 
 /* ---- The handler ----------------------------------------------------------------------------- */
 
-/* More was claimed than is wanted: it waits here for the end, which gives it back. */
+/* More was claimed than --max allows: the handler waits for the stop and then returns the lease. */
 static enum weft_verdict give_back(struct weft_job *job)
 {
     while (!weft_job_stopping(job))

@@ -49,21 +49,6 @@ static enum weft_rc cannot_write(const char *path, struct weft_err *err)
                      strerror_r(errno, why, sizeof(why)));
 }
 
-/* All of it, or an errno. */
-static int write_all(int fd, const char *data, size_t size)
-{
-    while (size > 0) {
-        ssize_t done = write(fd, data, size);
-        if (done < 0 && errno != EINTR)
-            return errno;
-        if (done > 0) {
-            data += done;
-            size -= (size_t)done;
-        }
-    }
-    return 0;
-}
-
 /* JSON is kept without white space around it: files with a number each shall add up line by line.
  */
 static bool wants_newline(const char *content_type)
@@ -78,13 +63,16 @@ static enum weft_rc write_file(const char *path, const struct weft_bytes *bytes,
     int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, FILE_MODE);
     if (fd < 0)
         return cannot_write(path, err);
-    int failed = write_all(fd, bytes->data, bytes->size);
-    if (!failed && bytes->size > 0 && wants_newline(bytes->content_type))
-        failed = write_all(fd, "\n", 1);
-    if (close(fd) < 0 && !failed)
-        failed = errno;
-    errno = failed;
-    return failed ? cannot_write(path, err) : WEFT_OK;
+    FILE *file = fdopen(fd, "w");
+    if (!file) {
+        (void)close(fd);
+        return cannot_write(path, err);
+    }
+    (void)fwrite(bytes->data, 1, bytes->size, file);
+    if (bytes->size > 0 && wants_newline(bytes->content_type))
+        (void)fputc('\n', file);
+    bool failed = ferror(file) != 0;
+    return fclose(file) != 0 || failed ? cannot_write(path, err) : WEFT_OK;
 }
 
 static enum weft_rc write_upstream(struct weft *weft, const struct weft_upstream *upstream,
@@ -108,7 +96,7 @@ static const char *parent_folder(void)
     return parent && *parent ? parent : "/tmp";
 }
 
-/* Where flock() does not work, it works for no cleaner either. */
+/* On file systems without flock() no cleaner gets a lock either. */
 static bool lock_taken(int fd)
 {
     return flock(fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK;
@@ -167,7 +155,7 @@ enum weft_rc weft_upstream_put(struct weft *weft, const struct weft_claimed *cla
 
 /* ---- Removing -------------------------------------------------------------------------------- */
 
-/* What cannot be removed stays: the command may have made it so. */
+/* A file that cannot be removed stays: the command may have protected it. */
 static int remove_one(const char *path, const struct stat *info, int kind, struct FTW *place)
 {
     (void)info;
@@ -177,7 +165,7 @@ static int remove_one(const char *path, const struct stat *info, int kind, struc
     return 0;
 }
 
-/* All that is in it, by the descriptor: whatever stands at the path now is not touched. */
+/* Removes all files of the directory through its descriptor: the path may name another one now. */
 static void empty_dir(int fd)
 {
     char path[64];

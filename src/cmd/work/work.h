@@ -3,14 +3,14 @@
 #define WEFT_CMD_WORK_WORK_H
 
 /*
- * weft work: a command per execution. work.c runs the worker and minds signals, task.c runs the
- * command for one execution and says how it ended.
+ * weft work: a command per execution. cmd_work.c runs the worker and handles signals, task.c runs
+ * the command for one execution and says how it ended.
  */
 
 #include "base/base.h"
 #include "base/limits.h"
 #include "cmd/cli/cli.h"
-#include "cmd/work/guard.h"
+#include "cmd/work/child.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

@@ -1,22 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
+ * What a command prints: tables, JSON lines, progress bars.
+ *
  * A table is kept until it is printed, because its columns are as wide as their widest cell. When
  * that is wider than the terminal, the columns that may give get narrower, in their order, then
- * they are left out, in their order; what is cut ends with an ellipsis.
+ * they are left out, in their order; what is cut ends with an ellipsis. A bar is drawn on stderr,
+ * at most ten times a second, and only where a person looks at it.
  */
 
-#include "cmd/cli/table.h"
+#include "cmd/cli/output.h"
 
-#include "base/arena.h"
 #include "base/str.h"
-#include "cmd/cli/text.h"
+#include "base/clock.h"
+#include "base/id.h"
+#include "base/str.h"
 
 #include <assert.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <wchar.h>
 
 enum { GAP = 2, NARROWEST = 8, CELL_MAX = 4096 };
@@ -28,6 +34,7 @@ struct cell {
 };
 
 struct weft_table {
+    const struct weft_cli *cli;
     struct weft_arena *arena; /* of the table itself */
     struct weft_arena *cells; /* of the rows that were not printed yet */
     struct cell *cell;        /* row by row */
@@ -71,7 +78,7 @@ static size_t prefix(const char *text, size_t width)
     return at;
 }
 
-/* Replaces what a terminal would obey, and bytes that are no text. */
+/* Replaces control characters, and bytes that are no text. */
 static const char *clean(struct weft_arena *arena, const char *text, size_t *ret_width)
 {
     size_t size = strlen(text), at = 0, step;
@@ -94,6 +101,7 @@ struct weft_table *weft_table_new(const struct weft_cli *cli, const struct weft_
 {
     struct weft_arena *arena = weft_arena_new();
     struct weft_table *table = weft_new(arena, struct weft_table);
+    table->cli = cli;
     table->arena = arena;
     table->cells = weft_arena_new();
     table->column = column;
@@ -119,41 +127,80 @@ static void add_cell(struct weft_table *table, const char *text, const char *col
     cell->color = color;
 }
 
-WEFT_PRINTF(3, 0)
-static void add_formatted(struct weft_table *table, const char *color, const char *fmt,
-                          va_list args)
+void weft_table_paint(struct weft_table *table, const char *color, const char *fmt, ...)
 {
     char text[CELL_MAX];
+    va_list args;
+    va_start(args, fmt);
     (void)vsnprintf(text, sizeof(text), fmt, args);
+    va_end(args);
     add_cell(table, text, color);
 }
 
-void weft_table_cell(struct weft_table *table, const char *fmt, ...)
+void weft_table_span(struct weft_table *table, weft_usec span_us, const char *color)
 {
-    va_list args;
-    va_start(args, fmt);
-    add_formatted(table, NULL, fmt, args);
-    va_end(args);
+    char text[WEFT_AGO_TEXT];
+    weft_span(span_us, text);
+    add_cell(table, text, color);
 }
 
-void weft_table_paint(struct weft_table *table, const char *color, const char *fmt, ...)
+struct weft_arena *weft_table_arena(struct weft_table *table)
 {
-    va_list args;
-    va_start(args, fmt);
-    add_formatted(table, color, fmt, args);
-    va_end(args);
+    return table->cells;
 }
 
-void weft_table_state(struct weft_table *table, enum weft_state state)
+void weft_table_row(struct weft_table *table, const void *item)
 {
+    for (size_t i = 0; i < table->columns; i++)
+        if (table->column[i].put)
+            table->column[i].put(table, (const char *)item + table->column[i].at);
+}
+
+void weft_cell_text(struct weft_table *table, const void *field)
+{
+    const char *text = *(const char *const *)field;
+    add_cell(table, text ? text : "", NULL);
+}
+
+void weft_cell_i32(struct weft_table *table, const void *field)
+{
+    weft_table_cell(table, "%" PRId32, *(const int32_t *)field);
+}
+
+void weft_cell_u64(struct weft_table *table, const void *field)
+{
+    weft_table_cell(table, "%" PRIu64, *(const uint64_t *)field);
+}
+
+void weft_cell_id(struct weft_table *table, const void *field)
+{
+    char text[WEFT_ID_TEXT];
+    if (isatty(STDOUT_FILENO) && !weft_cli_has(table->cli, "long"))
+        weft_id_short_print(field, text);
+    else
+        weft_id_print(field, text);
+    add_cell(table, text, NULL);
+}
+
+void weft_cell_state(struct weft_table *table, const void *field)
+{
+    enum weft_state state = *(const enum weft_state *)field;
     add_cell(table, weft_state_name(state), weft_state_color(state));
 }
 
-void weft_table_ago(struct weft_table *table, weft_usec moment_us)
+void weft_cell_ago(struct weft_table *table, const void *field)
 {
     char text[WEFT_AGO_TEXT];
-    weft_ago(moment_us, table->now_us, text);
+    weft_ago(*(const weft_usec *)field, table->now_us, text);
     add_cell(table, text, NULL);
+}
+
+void weft_cell_ever(struct weft_table *table, const void *field)
+{
+    if (*(const weft_usec *)field)
+        weft_cell_ago(table, field);
+    else
+        add_cell(table, "never", NULL);
 }
 
 /* ---- Fitting --------------------------------------------------------------------------------- */
@@ -188,7 +235,8 @@ static uint32_t most_given(const struct weft_table *table)
     return most;
 }
 
-/* Takes what is too much off the columns that may give, in their order. Numbers are never cut. */
+/* Narrows the columns that may give, in their order, until the table fits. Numbers are never cut.
+ */
 static void shrink(struct weft_table *table, size_t room, uint32_t most)
 {
     for (uint32_t give = 1; give <= most; give++) {
@@ -203,7 +251,7 @@ static void shrink(struct weft_table *table, size_t room, uint32_t most)
     }
 }
 
-/* Leaves out as few columns as it can, and lets the others have what that frees. */
+/* Leaves out as few columns as it can; the others get the room that this frees. */
 static void fit(struct weft_table *table, size_t room)
 {
     uint32_t most = most_given(table);
@@ -219,7 +267,7 @@ static void fit(struct weft_table *table, size_t room)
     }
 }
 
-/* *spaces stand before what is printed next; none end a line. */
+/* Spaces are printed before the next cell, so that no line ends with spaces. */
 static void print_cell(const struct weft_table *table, size_t i, const struct cell *cell,
                        int *spaces)
 {
@@ -290,20 +338,171 @@ void weft_table_print(struct weft_table *table)
     weft_table_free(table);
 }
 
-void weft_cli_put_age(const struct weft_counts *counts)
-{
-    enum { NOW_MS = 50 };
-    if (counts->count == 0 || counts->age_ms < 0)
-        return;
-    if (counts->age_ms < NOW_MS)
-        printf("as of now\n");
-    else
-        printf("as of %.1f s ago\n", (double)counts->age_ms / 1000);
-}
-
 void weft_table_free(struct weft_table *table)
 {
     struct weft_arena *arena = table->arena; /* the table itself lies in it */
     weft_arena_free(table->cells);
     weft_arena_free(arena);
+}
+
+/* ---- JSON ------------------------------------------------------------------------------------ */
+
+/* More than any answer: lists are printed page by page. */
+static const size_t out_max = (size_t)1 << 30;
+
+void weft_json_out_begin_object(struct weft_json_out *out)
+{
+    weft_buf_init(&out->buf, out_max);
+    weft_json_writer_init(&out->json, &out->buf);
+    weft_json_begin_object(&out->json);
+}
+
+/* Ends the line, prints it and frees the buffer. */
+static void end_line(struct weft_json_out *out)
+{
+    weft_buf_add_char(&out->buf, '\n');
+    (void)fwrite(out->buf.data, 1, out->buf.size, stdout);
+    weft_buf_done(&out->buf);
+}
+
+void weft_json_out_end_object(struct weft_json_out *out)
+{
+    weft_json_end_object(&out->json);
+    end_line(out);
+}
+
+void weft_json_out_drop(struct weft_json_out *out)
+{
+    weft_buf_done(&out->buf);
+}
+
+void weft_json_out_begin_items(struct weft_json_out *out)
+{
+    weft_json_out_begin_object(out);
+    weft_json_key(&out->json, "items");
+    weft_json_begin_array(&out->json);
+}
+
+void weft_json_out_end_items(struct weft_json_out *out)
+{
+    weft_json_end_array(&out->json);
+    weft_json_out_end_object(out);
+}
+
+void weft_json_add_fixed(struct weft_json_writer *json, const char *key, double number, int digits)
+{
+    char text[352]; /* the largest double has 309 digits */
+    int size = snprintf(text, sizeof(text), "%.*f", digits, number);
+    weft_json_key(json, key);
+    if (isnan(number))
+        weft_json_put_null(json);
+    else
+        weft_json_put_raw(json, text, (size_t)size);
+}
+
+void weft_json_out_item(const struct weft_wire_type *type, const void *item)
+{
+    struct weft_json_out out;
+    weft_buf_init(&out.buf, out_max);
+    weft_json_writer_init(&out.json, &out.buf);
+    weft_wire_write(type, item, &out.json);
+    end_line(&out);
+}
+
+void weft_cli_put_list(const struct weft_cli *cli, const struct weft_list *list)
+{
+    bool json = weft_cli_json(cli);
+    struct weft_json_out out;
+    struct weft_table *table = json ? NULL : weft_table_new(cli, list->column, list->columns);
+    if (json)
+        weft_json_out_begin_items(&out);
+    for (size_t i = 0; i < list->count; i++) {
+        const void *item = (const char *)list->item + i * list->size;
+        if (json)
+            weft_wire_write(list->type, item, &out.json);
+        else
+            weft_table_row(table, item);
+    }
+    if (json)
+        weft_json_out_end_items(&out);
+    else
+        weft_table_print(table);
+}
+
+void weft_json_out_bytes(struct weft_json_out *out, const char *name,
+                         const struct weft_bytes *bytes)
+{
+    struct weft_json value;
+    if (!bytes->arena)
+        return;
+    bool json = !bytes->content_type || strcmp(bytes->content_type, "application/json") == 0;
+    if (json && weft_json_check(bytes->data, bytes->size, &value, NULL) == WEFT_OK) {
+        weft_json_key(&out->json, name);
+        weft_json_put_raw(&out->json, value.text, value.size);
+        return;
+    }
+    struct weft_arena *arena = weft_arena_new();
+    char *text = weft_arena_alloc(arena, WEFT_BASE64_SIZE(bytes->size) + 1, 1);
+    weft_base64_encode(bytes->data, bytes->size, text);
+    weft_json_key(&out->json, weft_arena_printf(arena, "%s_base64", name));
+    weft_json_put_text(&out->json, text);
+    weft_arena_free(arena);
+}
+
+/* ---- The bar --------------------------------------------------------------------------------- */
+
+enum { BAR_CELLS = 30 };
+
+struct weft_bar {
+    const char *what; /* borrowed */
+    uint64_t total, done;
+    weft_usec begun_us, drawn_us;
+    bool shown;
+};
+
+struct weft_bar *weft_bar_new(const char *what, uint64_t total)
+{
+    const char *terminal = weft_env("TERM");
+    struct weft_bar *bar = weft_alloc(1, sizeof(*bar));
+    bar->what = what;
+    bar->total = total;
+    bar->begun_us = weft_boot_us();
+    bar->shown = isatty(STDERR_FILENO) && terminal;
+    return bar;
+}
+
+static void draw(const struct weft_bar *bar, weft_usec now_us)
+{
+    weft_usec spent_us = now_us - bar->begun_us;
+    uint64_t per_s = spent_us > 0 ? bar->done * (uint64_t)WEFT_SECOND / (uint64_t)spent_us : 0;
+    if (bar->total == 0) {
+        (void)fprintf(stderr, "\r\033[K%s %" PRIu64 ", %" PRIu64 "/s", bar->what, bar->done, per_s);
+        return;
+    }
+    uint64_t done = bar->done < bar->total ? bar->done : bar->total;
+    int full = (int)(done * BAR_CELLS / bar->total);
+    (void)fprintf(stderr, "\r\033[K%s [", bar->what);
+    for (int i = 0; i < BAR_CELLS; i++)
+        (void)fputc(i < full ? '#' : '.', stderr);
+    (void)fprintf(stderr, "] %" PRIu64 "/%" PRIu64 ", %" PRIu64 "/s", done, bar->total, per_s);
+}
+
+void weft_bar_set(struct weft_bar *bar, uint64_t done)
+{
+    bar->done = done;
+    if (!bar->shown)
+        return;
+    weft_usec now_us = weft_boot_us();
+    if (bar->drawn_us && now_us - bar->drawn_us < WEFT_SECOND / 10 && done != bar->total)
+        return;
+    bar->drawn_us = now_us;
+    draw(bar, now_us);
+    (void)fflush(stderr);
+}
+
+void weft_bar_free(struct weft_bar *bar)
+{
+    if (bar && bar->shown)
+        (void)fputs("\r\033[K", stderr);
+    free(bar);
 }
