@@ -330,12 +330,6 @@ enum weft_rc weft_json_check_inside(const char *text, size_t size, unsigned leve
     return WEFT_OK;
 }
 
-enum weft_rc weft_json_check(const char *text, size_t size, struct weft_json *ret_value,
-                             struct weft_err *err)
-{
-    return weft_json_check_inside(text, size, 0, ret_value, err);
-}
-
 /* From here on the text has been checked. */
 
 static const char *after_string(const char *at, const char *end)
