@@ -12,8 +12,6 @@
 
 #include "base/alloc.h"
 
-struct weft_arena;
-
 struct weft_arena *weft_arena_new(void);
 void weft_arena_free(struct weft_arena *arena); /* NULL is fine */
 /* Frees everything allocated, but keeps the largest block for the next allocations. */

@@ -13,7 +13,6 @@
 
 #include "base/err.h"
 
-struct weft_arena;
 struct weft_buf;
 
 enum weft_json_kind {
@@ -32,10 +31,13 @@ struct weft_json {
     enum weft_json_kind kind;
 };
 
-/* Validates one whole text and gives its value. WEFT_INVALID_JSON names the byte and the reason. */
-WEFT_MUST_CHECK enum weft_rc weft_json_check(const char *text, size_t size,
-                                             struct weft_json *ret_value, struct weft_err *err);
-/* The same for a text to be embedded in another one, `levels` deep: both stay within the depth. */
+/*
+ * Validates one whole text and gives its value. WEFT_INVALID_JSON names the byte and the reason.
+ * The second form is for a text to be embedded in another one, `levels` deep: both stay within the
+ * depth.
+ */
+#define weft_json_check(text, size, ret_value, err)                                                \
+    weft_json_check_inside(text, size, 0, ret_value, err)
 WEFT_MUST_CHECK enum weft_rc weft_json_check_inside(const char *text, size_t size, unsigned levels,
                                                     struct weft_json *ret_value,
                                                     struct weft_err *err);
@@ -78,10 +80,12 @@ struct weft_json_writer {
     bool after_key;
 };
 void weft_json_writer_init(struct weft_json_writer *writer, struct weft_buf *buf);
-void weft_json_begin_object(struct weft_json_writer *writer);
-void weft_json_end_object(struct weft_json_writer *writer);
-void weft_json_begin_array(struct weft_json_writer *writer);
-void weft_json_end_array(struct weft_json_writer *writer);
+void weft_json_begin(struct weft_json_writer *writer, bool object); /* else an array */
+void weft_json_end(struct weft_json_writer *writer, bool object);
+#define weft_json_begin_object(writer) weft_json_begin(writer, true)
+#define weft_json_end_object(writer)   weft_json_end(writer, true)
+#define weft_json_begin_array(writer)  weft_json_begin(writer, false)
+#define weft_json_end_array(writer)    weft_json_end(writer, false)
 void weft_json_key(struct weft_json_writer *writer, const char *key);
 void weft_json_put_text(struct weft_json_writer *writer, const char *text); /* NULL: null */
 void weft_json_put_i64(struct weft_json_writer *writer, int64_t number);
@@ -90,11 +94,16 @@ void weft_json_put_double(struct weft_json_writer *writer, double number);
 void weft_json_put_bool(struct weft_json_writer *writer, bool value);
 void weft_json_put_null(struct weft_json_writer *writer);
 /* A key and its value; of an object and an array the beginning. */
-void weft_json_add_text(struct weft_json_writer *writer, const char *key, const char *text);
-void weft_json_add_i64(struct weft_json_writer *writer, const char *key, int64_t number);
-void weft_json_add_bool(struct weft_json_writer *writer, const char *key, bool value);
-void weft_json_add_object(struct weft_json_writer *writer, const char *key);
-void weft_json_add_array(struct weft_json_writer *writer, const char *key);
+#define weft_json_add_text(writer, key, text)                                                      \
+    (weft_json_key(writer, key), weft_json_put_text(writer, text))
+#define weft_json_add_i64(writer, key, number)                                                     \
+    (weft_json_key(writer, key), weft_json_put_i64(writer, number))
+#define weft_json_add_bool(writer, key, value)                                                     \
+    (weft_json_key(writer, key), weft_json_put_bool(writer, value))
+#define weft_json_add_object(writer, key)                                                          \
+    (weft_json_key(writer, key), weft_json_begin(writer, true))
+#define weft_json_add_array(writer, key)                                                           \
+    (weft_json_key(writer, key), weft_json_begin(writer, false))
 /* The value is checked JSON text, which is written as it is. */
 void weft_json_add_raw(struct weft_json_writer *writer, const char *key, const char *json);
 /* One value that is valid JSON already. */

@@ -288,21 +288,12 @@ static bool check_step(struct reader *r)
 
 static enum weft_json_kind kind_of(char first)
 {
-    switch (first) {
-    case '{':
-        return WEFT_JSON_OBJECT;
-    case '[':
-        return WEFT_JSON_ARRAY;
-    case '"':
-        return WEFT_JSON_STRING;
-    case 't':
-    case 'f':
-        return WEFT_JSON_BOOL;
-    case 'n':
-        return WEFT_JSON_NULL;
-    default:
-        return WEFT_JSON_NUMBER;
-    }
+    return first == '{'                   ? WEFT_JSON_OBJECT
+           : first == '['                 ? WEFT_JSON_ARRAY
+           : first == '"'                 ? WEFT_JSON_STRING
+           : first == 't' || first == 'f' ? WEFT_JSON_BOOL
+           : first == 'n'                 ? WEFT_JSON_NULL
+                                          : WEFT_JSON_NUMBER;
 }
 
 enum weft_rc weft_json_check_inside(const char *text, size_t size, unsigned levels,
@@ -328,12 +319,6 @@ enum weft_rc weft_json_check_inside(const char *text, size_t size, unsigned leve
     *ret_value =
         (struct weft_json){.text = begin, .size = (size_t)(last - begin), .kind = kind_of(*begin)};
     return WEFT_OK;
-}
-
-enum weft_rc weft_json_check(const char *text, size_t size, struct weft_json *ret_value,
-                             struct weft_err *err)
-{
-    return weft_json_check_inside(text, size, 0, ret_value, err);
 }
 
 /* From here on the text has been checked. */

@@ -44,7 +44,7 @@ static void before_value(struct weft_json_writer *writer)
     put_comma(writer);
 }
 
-static void begin(struct weft_json_writer *writer, bool object)
+void weft_json_begin(struct weft_json_writer *writer, bool object)
 {
     before_value(writer);
     assert(writer->depth < WEFT_JSON_DEPTH_MAX);
@@ -55,32 +55,12 @@ static void begin(struct weft_json_writer *writer, bool object)
     weft_buf_add_char(writer->buf, object ? '{' : '[');
 }
 
-static void end(struct weft_json_writer *writer, bool object)
+void weft_json_end(struct weft_json_writer *writer, bool object)
 {
     assert(!writer->after_key);
     assert(((writer->is_object & level_bit(writer)) != 0) == object);
     writer->depth--;
     weft_buf_add_char(writer->buf, object ? '}' : ']');
-}
-
-void weft_json_begin_object(struct weft_json_writer *writer)
-{
-    begin(writer, true);
-}
-
-void weft_json_end_object(struct weft_json_writer *writer)
-{
-    end(writer, true);
-}
-
-void weft_json_begin_array(struct weft_json_writer *writer)
-{
-    begin(writer, false);
-}
-
-void weft_json_end_array(struct weft_json_writer *writer)
-{
-    end(writer, false);
 }
 
 static size_t put_escape(unsigned code, char ret_out[WEFT_JSON_ESCAPE_MAX])
@@ -205,36 +185,6 @@ void weft_json_put_raw(struct weft_json_writer *writer, const char *text, size_t
 {
     before_value(writer);
     weft_buf_add(writer->buf, text, size);
-}
-
-void weft_json_add_text(struct weft_json_writer *writer, const char *key, const char *text)
-{
-    weft_json_key(writer, key);
-    weft_json_put_text(writer, text);
-}
-
-void weft_json_add_i64(struct weft_json_writer *writer, const char *key, int64_t number)
-{
-    weft_json_key(writer, key);
-    weft_json_put_i64(writer, number);
-}
-
-void weft_json_add_bool(struct weft_json_writer *writer, const char *key, bool value)
-{
-    weft_json_key(writer, key);
-    weft_json_put_bool(writer, value);
-}
-
-void weft_json_add_object(struct weft_json_writer *writer, const char *key)
-{
-    weft_json_key(writer, key);
-    weft_json_begin_object(writer);
-}
-
-void weft_json_add_array(struct weft_json_writer *writer, const char *key)
-{
-    weft_json_key(writer, key);
-    weft_json_begin_array(writer);
 }
 
 void weft_json_add_raw(struct weft_json_writer *writer, const char *key, const char *json)

@@ -4,7 +4,6 @@
 
 #include "base/log.h"
 
-#include "base/id.h"
 #include "base/json.h"
 #include "base/moment.h"
 #include "base/str.h"

@@ -258,6 +258,11 @@ const char *weft_url_masked(const char *url, struct weft_arena *arena)
     return mask_pairs(url, is_url, arena);
 }
 
+int weft_text_order(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
 uint32_t weft_text_bucket(const char *text, uint32_t buckets)
 {
     uint32_t hash = 2166136261U; /* FNV-1a */

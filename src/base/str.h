@@ -29,12 +29,13 @@ size_t weft_u64_print(uint64_t number, char ret_text[WEFT_NUMBER_TEXT]);
 size_t weft_i64_print(int64_t number, char ret_text[WEFT_NUMBER_TEXT]);
 /* Cuts a text to at most max bytes without splitting a character; returns the new size. */
 size_t weft_utf8_cut(const char *text, size_t size, size_t max);
+/* For qsort() of an array of texts. */
+int weft_text_order(const void *a, const void *b);
 /* A stable hash from 0 to buckets - 1; NULL hashes like the empty text. */
 uint32_t weft_text_bucket(const char *text, uint32_t buckets);
 /* The "C" locale, for numbers: the program that embeds weft may have chosen a decimal comma. */
 locale_t weft_c_locale(void);
 /* A URL as it may be shown: passwords in it are replaced. In the arena, or the URL itself. */
-struct weft_arena;
 const char *weft_url_masked(const char *url, struct weft_arena *arena);
 
 /*

@@ -4,14 +4,10 @@
 
 #include "base/arena.h"
 #include "base/limits.h"
+#include "base/str.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-static int by_text(const void *a, const void *b)
-{
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
 
 static bool token_valid(const char *token)
 {
@@ -48,7 +44,7 @@ enum weft_rc weft_capset_text(const char *const *token, size_t count, struct wef
         return weft_fail_field(err, WEFT_TOO_LARGE, "capabilities",
                                "the capabilities take %zu bytes, at most %d are allowed", bytes,
                                WEFT_CAPABILITIES_BYTES);
-    qsort(sorted, count, sizeof(*sorted), by_text);
+    qsort(sorted, count, sizeof(*sorted), weft_text_order);
 
     char *text = weft_arena_alloc(arena, bytes, 1), *at = text;
     for (size_t i = 0; i < count; i++) {
@@ -86,9 +82,8 @@ bool weft_capset_fits(const char *needed, const char *offered)
         int order = token_cmp(needed, needed_size, offered, offered_size);
         if (order < 0)
             return false; /* the sorted offer is past it */
-        if (order == 0) {
+        if (order == 0)
             needed = after(needed, needed_size);
-        }
         offered = after(offered, offered_size);
     }
     return true;

@@ -10,8 +10,6 @@
 
 #include "base/err.h"
 
-struct weft_arena;
-
 /* The canonical text in the arena. WEFT_INVALID_VALUE or WEFT_TOO_LARGE for bad tokens. */
 WEFT_MUST_CHECK enum weft_rc weft_capset_text(const char *const *token, size_t count,
                                               struct weft_arena *arena, const char **ret_text,

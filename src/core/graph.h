@@ -12,8 +12,6 @@
 #include "core/state.h"
 #include "weft/weft.h"
 
-struct weft_arena;
-
 /* When a flow grows, `known` are the existing nodes that the new nodes name. */
 struct weft_graph_input {
     const struct weft_node *node;

@@ -56,7 +56,7 @@ bool weft_pace_looked(struct weft_pace *pace, weft_usec due_us, weft_usec period
 
 /* The next run; WEFT_NEVER while it runs and when it is off. */
 weft_usec weft_pace_next(const struct weft_pace *pace);
-/* The scanner to run now: the one that has waited longest; `count` if none is due. */
+/* Of the scanners that are due and not barred the one that has waited longest; `count`: none. */
 size_t weft_pace_pick(const struct weft_pace *pace, const bool *barred, size_t count,
                       weft_usec now_us);
 

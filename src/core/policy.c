@@ -23,11 +23,6 @@ enum {
 
 #define DEFAULT_RETENTION_US ((weft_usec)7 * 86400 * WEFT_SECOND)
 
-static int by_text(const void *a, const void *b)
-{
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
 static enum weft_rc resolve_no_retry(const struct weft_policy *policy, struct weft_arena *arena,
                                      struct weft_rules *rules, struct weft_err *err)
 {
@@ -46,7 +41,7 @@ static enum weft_rc resolve_no_retry(const struct weft_policy *policy, struct we
                                 WEFT_CLASS_MAX);
         classes[count++] = weft_arena_strdup(arena, word);
     }
-    qsort(classes, count, sizeof(*classes), by_text);
+    qsort(classes, count, sizeof(*classes), weft_text_order);
     rules->no_retry = classes;
     for (size_t i = 0; i < count; i++) /* drops repeats: they do not make another policy */
         if (i == 0 || strcmp(classes[i], classes[i - 1]) != 0)
@@ -309,9 +304,8 @@ static enum weft_rc take_member(const struct weft_json_iter *member, struct weft
     return rc;
 }
 
-/* lenient: unknown fields are ignored. */
-static enum weft_rc parse(const struct weft_json *value, struct weft_arena *arena, bool lenient,
-                          struct weft_policy *ret_policy, struct weft_err *err)
+enum weft_rc weft_policy_read(const struct weft_json *value, struct weft_arena *arena, bool lenient,
+                              struct weft_policy *ret_policy, struct weft_err *err)
 {
     if (value->kind != WEFT_JSON_OBJECT)
         return weft_invalid(err, "policy", "policy must be an object");
@@ -325,18 +319,6 @@ static enum weft_rc parse(const struct weft_json *value, struct weft_arena *aren
     }
     *ret_policy = policy;
     return WEFT_OK;
-}
-
-enum weft_rc weft_policy_parse(const struct weft_json *value, struct weft_arena *arena,
-                               struct weft_policy *ret_policy, struct weft_err *err)
-{
-    return parse(value, arena, false, ret_policy, err);
-}
-
-enum weft_rc weft_policy_parse_answer(const struct weft_json *value, struct weft_arena *arena,
-                                      struct weft_policy *ret_policy, struct weft_err *err)
-{
-    return parse(value, arena, true, ret_policy, err);
 }
 
 /* ---- Retries --------------------------------------------------------------------------------- */

@@ -15,8 +15,6 @@
 #include "core/state.h"
 #include "weft/weft.h"
 
-struct weft_arena;
-
 /* A policy with every default filled in; initial_us 0 means at once, timeout_us 0 means none. */
 struct weft_rules {
     int32_t max_attempts;
@@ -37,16 +35,17 @@ WEFT_MUST_CHECK enum weft_rc weft_policy_resolve(const struct weft_policy *polic
                                                  struct weft_arena *arena,
                                                  struct weft_rules *ret_rules,
                                                  struct weft_err *err);
-/* From the JSON of the API. WEFT_UNKNOWN_FIELD and WEFT_INVALID_VALUE name the field. */
-WEFT_MUST_CHECK enum weft_rc weft_policy_parse(const struct weft_json *value,
-                                               struct weft_arena *arena,
-                                               struct weft_policy *ret_policy,
-                                               struct weft_err *err);
-/* The same from a server's answer: unknown fields are ignored. */
-WEFT_MUST_CHECK enum weft_rc weft_policy_parse_answer(const struct weft_json *value,
-                                                      struct weft_arena *arena,
-                                                      struct weft_policy *ret_policy,
-                                                      struct weft_err *err);
+/*
+ * From the JSON of the API. WEFT_UNKNOWN_FIELD and WEFT_INVALID_VALUE name the field. Lenient, for
+ * a server's answer: unknown fields are ignored.
+ */
+WEFT_MUST_CHECK enum weft_rc weft_policy_read(const struct weft_json *value,
+                                              struct weft_arena *arena, bool lenient,
+                                              struct weft_policy *ret_policy, struct weft_err *err);
+#define weft_policy_parse(value, arena, ret_policy, err)                                           \
+    weft_policy_read(value, arena, false, ret_policy, err)
+#define weft_policy_parse_answer(value, arena, ret_policy, err)                                    \
+    weft_policy_read(value, arena, true, ret_policy, err)
 /* The policy that resolves to these rules, for readers. Borrows no_retry. */
 struct weft_policy weft_policy_of(const struct weft_rules *rules);
 /*

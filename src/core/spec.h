@@ -11,10 +11,8 @@
 #include "core/policy.h"
 #include "core/state.h"
 
-struct weft_arena;
-
 struct weft_resolved {
-    const char *ns, *lane, *kind, *tenant, *capset; /* tenant and route: "" when none */
+    const char *ns, *lane, *kind, *tenant, *capset; /* tenant and capset: "" when none */
     const void *payload;                            /* NULL: none */
     size_t payload_size;
     const char *content_type; /* NULL: JSON */

@@ -186,17 +186,6 @@ enum weft_state weft_state_parse(const char *word)
     return WEFT_STATE_NONE;
 }
 
-const char *weft_event_name(enum weft_event_kind event)
-{
-    static const char *const name[WEFT_EVENT_COUNT] = {
-#define X(name) #name,
-        WEFT_EVENTS(X)
-#undef X
-    };
-    assert(event < WEFT_EVENT_COUNT);
-    return name[event];
-}
-
 const char *weft_ended_name(enum weft_ended ended)
 {
     static const char *const name[WEFT_ENDED_COUNT] = {

@@ -84,22 +84,19 @@ struct weft_live {
 
 struct weft_event {
     enum weft_event_kind kind;
-    enum weft_ended
-        how;          /* FAIL, RETRY, RETRY_NOW: what ended the attempt; REPLAY: the last outcome */
-    int32_t worker;   /* CLAIM */
-    bool uncounted;   /* LOSE: no server accepted renewals, so it does not count as lost */
-    int32_t priority; /* PRIORITIZE */
-    weft_usec now_us; /* CLAIM */
-    weft_usec
-        due_us; /* CLAIM, RENEW: end of the lease; RETRY, DELAY, UNBLOCK_LATER: when it is ready */
+    enum weft_ended how; /* FAIL, RETRY, RETRY_NOW: end of the attempt; REPLAY: of the execution */
+    int32_t worker;      /* CLAIM */
+    bool uncounted;      /* LOSE: no server accepted renewals, so it does not count as lost */
+    int32_t priority;    /* PRIORITIZE */
+    weft_usec now_us;    /* CLAIM */
+    weft_usec due_us; /* CLAIM, RENEW: end of the lease; RETRY, DELAY, UNBLOCK_LATER: ready time */
     weft_usec attempt_deadline_us; /* CLAIM */
     weft_usec deadline_us;         /* SET_DEADLINE */
 };
 
 struct weft_step {
     struct weft_live after;
-    enum weft_ended
-        ended; /* how the held lease ended; NONE: no lease was held, or it is still held */
+    enum weft_ended ended; /* how the held lease ended; NONE: none was held, or it still is */
 };
 
 /* The state that follows, WEFT_STATE_NONE when the event is refused. */
@@ -110,8 +107,7 @@ WEFT_MUST_CHECK bool weft_state_step(const struct weft_live *before, const struc
                                      struct weft_step *ret_step);
 
 bool weft_state_living(enum weft_state state);
-enum weft_state weft_state_parse(const char *word);      /* WEFT_STATE_NONE when there is none */
-const char *weft_event_name(enum weft_event_kind event); /* "CLAIM" */
-const char *weft_ended_name(enum weft_ended ended);      /* "timed_out" */
+enum weft_state weft_state_parse(const char *word); /* WEFT_STATE_NONE when there is none */
+const char *weft_ended_name(enum weft_ended ended); /* "timed_out" */
 
 #endif

@@ -16,8 +16,7 @@ enum weft_name_sort {
     WEFT_NAME_WORKER = 5,
 };
 
-/* Interned rows that the store may remove (names/unused.h): `what` of weft.unused and weft.retired.
- */
+/* `what` of weft.unused and weft.retired: interned rows that may be removed (names/unused.h). */
 enum weft_interned { WEFT_INTERNED_NAME = 0, WEFT_INTERNED_QUEUE = 1 };
 
 /* Whether a join has fired: weft.node.fired, and the reason of a cancel group. */

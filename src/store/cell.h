@@ -45,11 +45,10 @@ static inline struct weft_cell weft_call_cell(const struct weft_call *call,
         bool is_bool = param->type == WEFT_TYPE_BOOL;
         return (struct weft_cell){.num = is_bool ? *(const bool *)at : *(const int64_t *)at};
     }
-    if (param->type == WEFT_TYPE_ID) /* it comes first in struct weft_opt_id */
-        return (struct weft_cell){.data = at,
-                                  .size = sizeof(struct weft_id),
-                                  .null =
-                                      param->nullable && !((const struct weft_opt_id *)at)->set};
+    if (param->type == WEFT_TYPE_ID) { /* it comes first in struct weft_opt_id */
+        bool null = param->nullable && !((const struct weft_opt_id *)at)->set;
+        return (struct weft_cell){.data = at, .size = sizeof(struct weft_id), .null = null};
+    }
     if (param->type == WEFT_TYPE_TEXT) {
         const char *text = *(const char *const *)at;
         return (struct weft_cell){.data = text, .size = text ? strlen(text) : 0, .null = !text};
@@ -68,21 +67,19 @@ static inline bool weft_row_put(void *row, const struct weft_stmt_field *result,
     case WEFT_TYPE_BOOL:
     case WEFT_TYPE_I16:
     case WEFT_TYPE_I32:
-        if (cell->num < INT32_MIN || cell->num > INT32_MAX)
+        if (cell->num != (int32_t)cell->num)
             return false;
-        if (result->nullable)
-            *(struct weft_opt_i32 *)at =
-                (struct weft_opt_i32){.value = (int32_t)cell->num, .set = true};
-        else if (result->type == WEFT_TYPE_BOOL)
+        if (result->nullable) /* the value comes first in struct weft_opt_i32 */
+            ((struct weft_opt_i32 *)at)->set = true;
+        if (result->type == WEFT_TYPE_BOOL && !result->nullable)
             *(bool *)at = cell->num != 0;
         else
             *(int32_t *)at = (int32_t)cell->num;
         return true;
     case WEFT_TYPE_I64:
+        *(int64_t *)at = cell->num;
         if (result->nullable)
-            *(struct weft_opt_i64 *)at = weft_some(cell->num);
-        else
-            *(int64_t *)at = cell->num;
+            ((struct weft_opt_i64 *)at)->set = true;
         return true;
     case WEFT_TYPE_ID:
         if (cell->size != sizeof(struct weft_id))

@@ -136,20 +136,17 @@ static enum weft_rc check_state(const struct job *job, const struct state *state
     size_t known = job->set->count;
     for (size_t i = 0; i < state->applied.count; i++) {
         const struct weft_migration_list_out *row = &weft_out_migration_list(&state->applied)[i];
-        int64_t number = row->number;
-        if (number != (int64_t)i + 1) {
+        if (row->number != (int64_t)i + 1)
             return weft_hint(
                 err, weft_fail(err, WEFT_SCHEMA, "the store has no record of migration %zu", i + 1),
                 "restore the table of migrations from a backup");
-        }
-        if (i < known && strcmp(text_of(job, &job->set->migration[i])->sha256, row->sha256) != 0) {
+        if (i < known && strcmp(text_of(job, &job->set->migration[i])->sha256, row->sha256) != 0)
             return weft_hint(
                 err,
                 weft_fail(err, WEFT_SCHEMA,
                           "migration %zu (%s) was changed after it was applied to this store",
                           i + 1, row->name),
                 "migrations are append-only: use a binary with the original text");
-        }
     }
     return state->oldest_binary > (int64_t)known ? weft_too_old(known, state->oldest_binary, err)
                                                  : WEFT_OK;
@@ -341,8 +338,7 @@ static enum weft_rc apply_next(struct job *job, struct weft_err *err)
     return rc || done ? rc : build_index(job, err);
 }
 
-/* The session that blocks the migration, for the log and the error; unknown if it is not readable.
- */
+/* The session that blocks the migration, for the log and the error; unknown if unreadable. */
 static struct weft_migration_wait find_blocker(const struct job *job)
 {
     struct weft_migration_wait wait = {

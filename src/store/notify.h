@@ -10,7 +10,6 @@
 
 #include "base/err.h"
 
-struct weft_arena;
 struct weft_notifier; /* opaque */
 
 enum { WEFT_NOTICE_TEXT_MAX = 7000 }; /* below the 8000 bytes of NOTIFY */

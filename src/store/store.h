@@ -20,8 +20,6 @@
 
 #include "base/err.h"
 
-struct weft_arena;
-
 enum weft_type {
     WEFT_TYPE_BOOL,
     WEFT_TYPE_I16,
@@ -136,7 +134,7 @@ enum weft_tx_mode {
     WEFT_TX_READ,  /* one snapshot is not promised; SQLite: a deferred transaction on a reader */
     WEFT_TX_WRITE, /* SQLite: BEGIN IMMEDIATE */
     WEFT_TX_KEYED, /* as WRITE, with a short lock_timeout: for keys that applications hold, and
-                      where others would wait along */
+                      where other transactions would wait behind this one */
     WEFT_TX_BARE, /* PostgreSQL: no transaction around it, and behind a pooler none of our settings,
                      for one statement that reads and looks after its plan; SQLite: as READ */
 };
@@ -156,7 +154,7 @@ enum weft_settled {
 /*
  * The history that the number of a transaction belongs to. A promoted standby and a restored backup
  * give numbers anew that the old server has given already: a number means nothing in another
- * history. All 0 where the store has no such thing, or does not tell.
+ * history. All 0 where the store has no such numbers, or does not report them.
  */
 struct weft_lineage {
     uint64_t system;   /* PostgreSQL: the identifier that initdb gave to the cluster */
@@ -188,7 +186,7 @@ struct weft_driver {
     enum weft_rc (*open)(const char *url, struct weft_conn **ret_conn, struct weft_err *err);
     /*
      * Nothing is there yet, and open() would create it: a file that does not exist or is empty.
-     * False also when that cannot be told, because open() explains why. NULL: open() creates
+     * False also when the path is unreadable, because open() explains why. NULL: open() creates
      * nothing.
      */
     bool (*absent)(const char *url);
@@ -199,8 +197,8 @@ struct weft_driver {
                         struct weft_arena *arena, struct weft_rows *ret_rows, struct weft_err *err);
     /*
      * As run(), for the last calls of a transaction: COMMIT travels with them where the database
-     * allows it. When it succeeds, the rows are there, and commit() must follow: it tells what
-     * became of COMMIT. When it fails, nothing was committed, unless the cause is
+     * allows it. When it succeeds, the rows are there, and commit() must follow: it returns the
+     * result of COMMIT. When it fails, nothing was committed, unless the cause is
      * WEFT_CAUSE_LOST_IN_COMMIT: then COMMIT may have been carried out, and the rows are lost.
      * commit() fails with the same cause, on a connection that lives, when the server committed but
      * gave up waiting for its standbys: a promotion may take that commit back.
@@ -222,10 +220,10 @@ struct weft_driver {
     /* The store's clock. */
     enum weft_rc (*time)(struct weft_conn *conn, weft_usec *ret_us, struct weft_err *err);
     /*
-     * What became of a transaction, asked on another connection. COMMITTED is answered only where
-     * the commit is as durable as any: also on the standbys that a commit of this server waits for.
-     * A server of another lineage cannot know (UNKNOWN), and one that crashed since the transaction
-     * began may have given its number to another one.
+     * Whether a transaction committed, asked on another connection. COMMITTED is answered only
+     * where the commit is as durable as any: also on the standbys that a commit of this server
+     * waits for. A server of another lineage cannot know (UNKNOWN), and one that crashed since the
+     * transaction began may have given its number to another one.
      */
     enum weft_rc (*settle)(struct weft_conn *conn, const struct weft_lost *lost,
                            enum weft_settled *ret_settled, struct weft_err *err);

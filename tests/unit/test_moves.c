@@ -11,10 +11,16 @@
 
 #include <stdlib.h>
 
+static const char *const event_name[WEFT_EVENT_COUNT] = {
+#define X(name) #name,
+    WEFT_EVENTS(X)
+#undef X
+};
+
 static enum weft_event_kind event_by_name(const char *word)
 {
     for (int e = 0; e < WEFT_EVENT_COUNT; e++)
-        if (strcmp(weft_event_name((enum weft_event_kind)e), word) == 0)
+        if (strcmp(event_name[e], word) == 0)
             return (enum weft_event_kind)e;
     return WEFT_EVENT_COUNT;
 }

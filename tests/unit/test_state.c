@@ -8,6 +8,12 @@
 #include "core/state.h"
 #include "tap.h"
 
+static const char *const event_name[WEFT_EVENT_COUNT] = {
+#define X(name) #name,
+    WEFT_EVENTS(X)
+#undef X
+};
+
 /* A letter per state, a column per event in the order of enum weft_event_kind. */
 /* clang-format off */
 static const struct {
@@ -97,7 +103,7 @@ static void test_square(void)
             enum weft_event_kind event = (enum weft_event_kind)e;
             enum weft_state want = by_letter(square[i].after[e]);
             is_int(weft_state_next(square[i].state, event), want, "%s %s -> %s",
-                   weft_state_name(square[i].state), weft_event_name(event), weft_state_name(want));
+                   weft_state_name(square[i].state), event_name[event], weft_state_name(want));
         }
     }
 }
@@ -186,7 +192,7 @@ static void check_step(const struct weft_live *before, const struct weft_event *
     char name[64];
     struct weft_step step;
     (void)snprintf(name, sizeof(name), "%s %s", weft_state_name(before->state),
-                   weft_event_name(event->kind));
+                   event_name[event->kind]);
     if (!ok(weft_state_step(before, event, &step), "%s is legal", name))
         return;
     const struct weft_live *after = &step.after;
@@ -255,7 +261,7 @@ static void test_put_back_words(void)
         struct weft_step step;
         const struct weft_event event = {.kind = row[i].kind, .how = row[i].how, .due_us = 1};
         ok(weft_state_step(&live, &event, &step) && step.ended == row[i].want,
-           "%s said as %s is remembered as %s", weft_event_name(row[i].kind),
+           "%s said as %s is remembered as %s", event_name[row[i].kind],
            weft_ended_name(row[i].how), weft_ended_name(row[i].want));
     }
 }
@@ -295,9 +301,8 @@ static void test_words(void)
            "an end out of range has the word unknown");
     for (int e = 0; e < WEFT_EVENT_COUNT; e++)
         for (int other = 0; other < e; other++)
-            if (strcmp(weft_event_name((enum weft_event_kind)e),
-                       weft_event_name((enum weft_event_kind)other)) == 0)
-                ok(false, "two events are called %s", weft_event_name((enum weft_event_kind)e));
+            if (strcmp(event_name[e], event_name[other]) == 0)
+                ok(false, "two events are called %s", event_name[e]);
 }
 
 int main(void)

@@ -92,24 +92,16 @@ static enum weft_rc lost(struct faulty *faulty, enum weft_cause cause, struct we
 static enum weft_rc before(struct faulty *faulty, enum weft_fault_kind kind, enum weft_cause cause,
                            struct weft_err *err)
 {
-    switch (kind) {
-    case WEFT_FAULT_NONE:
-    case WEFT_FAULT_LOSE_REPLY:
-    case WEFT_FAULT_CRASH_AFTER:
-        return WEFT_OK;
-    case WEFT_FAULT_FAIL:
-        faulty->failed = true;
+    if (kind == WEFT_FAULT_CRASH)
+        crash();
+    if (kind == WEFT_FAULT_LOSE)
+        return lost(faulty, cause, err);
+    faulty->failed |= kind == WEFT_FAULT_FAIL || kind == WEFT_FAULT_FULL;
+    if (kind == WEFT_FAULT_FAIL)
         return weft_cause(err, weft_fail(err, WEFT_BUSY, "fault: contention"),
                           WEFT_CAUSE_CONTENTION);
-    case WEFT_FAULT_FULL:
-        faulty->failed = true;
-        return weft_fail(err, WEFT_STORAGE_FULL, "fault: no space left");
-    case WEFT_FAULT_LOSE:
-        return lost(faulty, cause, err);
-    case WEFT_FAULT_CRASH:
-        crash();
-    }
-    return WEFT_OK;
+    return kind == WEFT_FAULT_FULL ? weft_fail(err, WEFT_STORAGE_FULL, "fault: no space left")
+                                   : WEFT_OK;
 }
 
 /* The effect of a fault after the call. */

@@ -349,9 +349,9 @@ static void on_notice(void *arg, const PGresult *result)
  */
 static enum weft_rc connect_to(struct weft_pg *pg, const char *url, struct weft_err *err)
 {
-    static const struct {
+    const struct {
         const char *key, *value;
-    } standard[] = {
+    } pair[] = {
         {"connect_timeout", "10"},
         {"fallback_application_name", "weft"},
         {"target_session_attrs", "primary"},
@@ -359,18 +359,15 @@ static enum weft_rc connect_to(struct weft_pg *pg, const char *url, struct weft_
         {"keepalives_idle", "5"},
         {"keepalives_interval", "5"},
         {"keepalives_count", "3"},
+        {"dbname", url},
+        {"client_encoding", "UTF8"},
+        {NULL, NULL},
     };
-    const char *key[WEFT_LEN(standard) + 3], *value[WEFT_LEN(standard) + 3];
-    size_t count = 0;
-    for (; count < WEFT_LEN(standard); count++) {
-        key[count] = standard[count].key;
-        value[count] = standard[count].value;
+    const char *key[WEFT_LEN(pair)], *value[WEFT_LEN(pair)];
+    for (size_t i = 0; i < WEFT_LEN(pair); i++) {
+        key[i] = pair[i].key;
+        value[i] = pair[i].value;
     }
-    key[count] = "dbname";
-    value[count++] = url;
-    key[count] = "client_encoding";
-    value[count++] = "UTF8";
-    key[count] = value[count] = NULL;
     weft_usec start_us = weft_boot_us();
     pg->pq = PQconnectdbParams(key, value, 1);
     if (!pg->pq)
@@ -392,20 +389,18 @@ static enum weft_rc connect_to(struct weft_pg *pg, const char *url, struct weft_
 static enum weft_rc set_up(struct weft_pg *pg, struct weft_err *err)
 {
     (void)PQsetNoticeReceiver(pg->pq, on_notice, pg);
-    if (PQserverVersion(pg->pq) < SERVER_VERSION_MIN) {
+    if (PQserverVersion(pg->pq) < SERVER_VERSION_MIN)
         return weft_hint(err,
                          weft_fail(err, WEFT_SCHEMA, "the server is PostgreSQL %d",
                                    PQserverVersion(pg->pq) / 10000),
                          "PostgreSQL 13 or newer is needed");
-    }
     const char *encoding = PQparameterStatus(pg->pq, "server_encoding");
-    if (encoding && strcmp(encoding, "UTF8") != 0) {
+    if (encoding && strcmp(encoding, "UTF8") != 0)
         return weft_hint(
             err,
             weft_fail(err, WEFT_SCHEMA, "the encoding of the database is %s, and weft needs UTF8",
                       encoding),
             "make another one: CREATE DATABASE weft ENCODING 'UTF8' TEMPLATE template0");
-    }
     if (PQsetnonblocking(pg->pq, 1) != 0 || !PQenterPipelineMode(pg->pq))
         return weft_pg_lost(pg, "open", PQerrorMessage(pg->pq), err);
     set_texts(pg);

@@ -22,8 +22,6 @@
 #include "store/cell.h"
 
 #include <endian.h>
-#include <errno.h>
-#include <limits.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -47,8 +45,7 @@ enum {
     SCRATCH_MAX = 256 << 20,
 };
 
-/* The parameters of a call for libpq. Values point into the scratch memory or the caller's cells.
- */
+/* The parameters of a call for libpq. Values lie in the scratch memory or are the caller's. */
 struct params {
     int count;
     Oid type[PARAMS_MAX];

@@ -158,32 +158,14 @@ static enum weft_rc decode_batch(const struct batch *batch, struct weft_arena *a
     return rc;
 }
 
-static void give_rows(const struct batch *batch, struct weft_rows *ret_rows)
+/* The calls in one exchange. */
+static enum weft_rc exchange_calls(struct weft_pg *pg, struct batch *batch,
+                                   struct weft_arena *arena, struct weft_err *err)
 {
-    if (ret_rows && batch->count > 0)
-        memcpy(ret_rows, batch->rows, batch->count * sizeof(*ret_rows));
-}
-
-/* The contract of the driver table has six parameters. NOLINTNEXTLINE(readability-function-size) */
-static enum weft_rc pg_run(struct weft_conn *conn, const struct weft_call *call, size_t count,
-                           struct weft_arena *arena, struct weft_rows *ret_rows,
-                           struct weft_err *err)
-{
-    struct weft_pg *pg = weft_pg_of(conn);
-    struct batch batch = {.call = call, .count = count};
-    enum weft_rc rc = plan_batch(pg, &batch, arena, err);
-    if (rc)
-        return rc;
-    if (batch.steps > batch.head) { /* else BEGIN is not needed yet either */
-        rc = exchange_in_tx(pg, batch.step, batch.steps, err);
-        if (!rc)
-            rc = decode_batch(&batch, arena, err);
-        weft_pg_clear(batch.step, batch.steps);
-    }
-    if (rc)
-        pg->tx = WEFT_PG_TX_FAILED;
-    else
-        give_rows(&batch, ret_rows);
+    enum weft_rc rc = exchange_in_tx(pg, batch->step, batch->steps, err);
+    if (!rc)
+        rc = decode_batch(batch, arena, err);
+    weft_pg_clear(batch->step, batch->steps);
     return rc;
 }
 
@@ -359,26 +341,55 @@ static enum weft_rc commit_result(struct weft_pg *pg, enum weft_rc rc, PGresult 
  * COMMIT has the rows and can ask, as if COMMIT had been sent on its own.
  */
 static enum weft_rc exchange_last(struct weft_pg *pg, struct batch *batch, struct weft_arena *arena,
-                                  struct weft_err *error)
+                                  struct weft_err *err)
 {
     /* Nothing was sent yet: a connection that died while idle leaves no unknown commit. */
     if (weft_pg_is_gone(pg))
-        return lost_before(pg, weft_pg_stmt_name(batch->step[batch->head].stmt), error);
+        return lost_before(pg, weft_pg_stmt_name(batch->step[batch->head].stmt), err);
+    struct weft_err error = {0};
     size_t steps = batch->steps;
     batch->step[steps - 1].leaves = !weft_tx_reads(pg->mode); /* a read commits nothing */
     add_step(pg, batch->step, &steps, WEFT_PG_COMMIT, NULL);
-    enum weft_rc rc = exchange_in_tx(pg, batch->step, steps, error);
-    rc = commit_result(pg, rc, batch->step[steps - 1].result, error);
+    enum weft_rc rc = exchange_in_tx(pg, batch->step, steps, &error);
+    rc = commit_result(pg, rc, batch->step[steps - 1].result, &error);
     /* Answers come in order: with the last one all have arrived. */
     if (batch->step[batch->steps - 1].result) {
         pg->tx = WEFT_PG_TX_ENDED;
         pg->commit_rc = rc;
-        pg->commit_err = *error;
+        pg->commit_err = error;
         check_idle(pg);
-        rc = decode_batch(batch, arena, error);
+        rc = decode_batch(batch, arena, &error);
     }
     weft_pg_clear(batch->step, steps);
+    if (rc && err)
+        *err = error;
     return rc;
+}
+
+/* The contract of the driver table has six parameters. NOLINTNEXTLINE(readability-function-size) */
+static enum weft_rc run_calls(struct weft_pg *pg, struct batch batch, bool last,
+                              struct weft_arena *arena, struct weft_rows *ret_rows,
+                              struct weft_err *err)
+{
+    enum weft_rc rc = plan_batch(pg, &batch, arena, err);
+    if (rc)
+        return rc;
+    if (batch.steps > batch.head) /* else BEGIN is not needed yet, and commit() sends COMMIT */
+        rc = last ? exchange_last(pg, &batch, arena, err) : exchange_calls(pg, &batch, arena, err);
+    if (rc)
+        pg->tx = WEFT_PG_TX_FAILED;
+    else if (ret_rows && batch.count > 0)
+        memcpy(ret_rows, batch.rows, batch.count * sizeof(*ret_rows));
+    return rc;
+}
+
+/* The contract of the driver table has six parameters. NOLINTNEXTLINE(readability-function-size) */
+static enum weft_rc pg_run(struct weft_conn *conn, const struct weft_call *call, size_t count,
+                           struct weft_arena *arena, struct weft_rows *ret_rows,
+                           struct weft_err *err)
+{
+    return run_calls(weft_pg_of(conn), (struct batch){.call = call, .count = count}, false, arena,
+                     ret_rows, err);
 }
 
 /* The contract of the driver table has six parameters. NOLINTNEXTLINE(readability-function-size) */
@@ -387,23 +398,8 @@ static enum weft_rc pg_last(struct weft_conn *conn, const struct weft_call *call
                             struct weft_err *err)
 {
     struct weft_pg *pg = weft_pg_of(conn);
-    struct batch batch = {.call = call, .count = count};
-    struct weft_err error = {0};
-    if (pg->mode == WEFT_TX_BARE)
-        return pg_run(conn, call, count, arena, ret_rows, err);
-    enum weft_rc rc = plan_batch(pg, &batch, arena, err);
-    if (rc)
-        return rc;
-    if (batch.steps > batch.head) /* else commit() sends COMMIT if needed */
-        rc = exchange_last(pg, &batch, arena, &error);
-    if (rc) {
-        pg->tx = WEFT_PG_TX_FAILED;
-        if (err)
-            *err = error;
-        return rc;
-    }
-    give_rows(&batch, ret_rows);
-    return WEFT_OK;
+    return run_calls(pg, (struct batch){.call = call, .count = count}, pg->mode != WEFT_TX_BARE,
+                     arena, ret_rows, err);
 }
 
 static enum weft_rc pg_prepare(struct weft_conn *conn, struct weft_err *err)

@@ -7,7 +7,6 @@
 
 #include "store/pg/pg.h"
 
-#include <ctype.h>
 #include <string.h>
 
 struct mapping {

@@ -217,11 +217,8 @@ static int on_busy(void *arg, int count)
 
 /* ---- Opening --------------------------------------------------------------------------------- */
 
-static enum weft_rc forbidden(struct weft_err *err, const char *text)
-{
-    return weft_hint(err, weft_fail(err, WEFT_FORBIDDEN, "%s", text),
-                     "the process must be able to write the file and create files beside it");
-}
+#define forbidden(err, ...)                                                                        \
+    weft_hint(err, weft_fail(err, WEFT_FORBIDDEN, __VA_ARGS__), weft_lite_permission)
 
 /* Whether the effective ids of this process lack the access `mode` to the path. */
 static bool is_denied(const char *path, int mode)
@@ -252,11 +249,9 @@ static enum weft_rc explain_open(struct weft_lite *lite, const char *path, int c
             weft_fail_field(err, WEFT_NOT_FOUND, "url", "the folder of %s does not exist", path),
             "create the folder first");
     if (is_denied(folder, W_OK | X_OK))
-        return forbidden(err,
-                         weft_arena_printf(lite->arena, "no file can be created in %s", folder));
+        return forbidden(err, "no file can be created in %s", folder);
     if (is_denied(path, R_OK | W_OK))
-        return forbidden(err,
-                         weft_arena_printf(lite->arena, "%s cannot be read and written", path));
+        return forbidden(err, "%s cannot be read and written", path);
     return weft_lite_fail(lite, code, err, path);
 }
 
@@ -397,8 +392,7 @@ static enum weft_rc open_file(struct weft_lite *lite, const struct options *opti
      * read-only, even after the file has become writable.
      */
     if (sqlite3_db_readonly(lite->db, "main") == 1)
-        return forbidden(err,
-                         weft_arena_printf(lite->arena, "%s cannot be written", options->path));
+        return forbidden(err, "%s cannot be written", options->path);
 
     rc = check_ours(lite, options->path, err);
     if (rc)

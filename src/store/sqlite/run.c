@@ -15,7 +15,6 @@
 #include "base/arena.h"
 #include "store/cell.h"
 
-#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -53,7 +53,7 @@ static bool is_schema_text(const char *text)
 }
 
 static const char hint_busy[] = "another process holds the write lock of this file";
-static const char hint_permission[] =
+const char weft_lite_permission[] =
     "the process must be able to write the file and create files beside it";
 
 /* A code of 8 bits stands for all of its extended codes. The first match counts. */
@@ -75,9 +75,9 @@ static const struct mapping {
     {SQLITE_NOMEM, WEFT_UNAVAILABLE, WEFT_CAUSE_NONE, NULL},
     {SQLITE_IOERR, WEFT_UNAVAILABLE, WEFT_CAUSE_NONE, NULL},
     {SQLITE_CANTOPEN, WEFT_UNAVAILABLE, WEFT_CAUSE_NONE, NULL},
-    {SQLITE_READONLY, WEFT_FORBIDDEN, WEFT_CAUSE_NONE, hint_permission},
-    {SQLITE_PERM, WEFT_FORBIDDEN, WEFT_CAUSE_NONE, hint_permission},
-    {SQLITE_AUTH, WEFT_FORBIDDEN, WEFT_CAUSE_NONE, hint_permission},
+    {SQLITE_READONLY, WEFT_FORBIDDEN, WEFT_CAUSE_NONE, weft_lite_permission},
+    {SQLITE_PERM, WEFT_FORBIDDEN, WEFT_CAUSE_NONE, weft_lite_permission},
+    {SQLITE_AUTH, WEFT_FORBIDDEN, WEFT_CAUSE_NONE, weft_lite_permission},
     {SQLITE_CONSTRAINT_UNIQUE, WEFT_CONFLICT, WEFT_CAUSE_DUPLICATE, NULL},
     {SQLITE_CONSTRAINT_PRIMARYKEY, WEFT_CONFLICT, WEFT_CAUSE_DUPLICATE, NULL},
     {SQLITE_CONSTRAINT_ROWID, WEFT_CONFLICT, WEFT_CAUSE_DUPLICATE, NULL},
@@ -92,7 +92,7 @@ static const struct mapping *find_mapping(int code, int error, const char *text)
     static const struct mapping schema = {0, WEFT_SCHEMA, WEFT_CAUSE_NONE, "run `weft migrate`"};
     if ((code & 0xff) == SQLITE_ERROR && is_schema_text(text))
         return &schema;
-    /* errno tells more than these two codes. */
+    /* For these two codes errno names the reason. */
     if ((code & 0xff) == SQLITE_IOERR && (error == ENOSPC || error == EDQUOT))
         code = SQLITE_FULL;
     if ((code & 0xff) == SQLITE_CANTOPEN && (error == EACCES || error == EPERM || error == EROFS))

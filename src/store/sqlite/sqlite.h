@@ -82,6 +82,7 @@ static inline struct weft_lite *weft_lite_of(struct weft_conn *conn)
     return (struct weft_lite *)conn;
 }
 
+extern const char weft_lite_permission[]; /* the hint of a file that may not be written */
 /* The only function that maps SQLite's codes. `what` was being attempted. */
 enum weft_rc weft_lite_fail(struct weft_lite *lite, int code, struct weft_err *err,
                             const char *what);
