@@ -10,7 +10,7 @@
  * except names.lock under ready.lock.
  */
 
-#include "base/base.h"
+#include "base/limits.h"
 #include "engine/admin/tally.h"
 #include "engine/engine.h"
 #include "engine/job/span.h"
@@ -19,8 +19,6 @@
 #include "engine/names/unused.h"
 #include "engine/ready/floor.h"
 #include "engine/ready/ready.h"
-#include "engine/scan/intake.h"
-#include "engine/scan/turns.h"
 #include "engine/tx/commit_effects.h"
 #include "engine/tx/tx.h"
 #include "weft/admin.h"
@@ -28,8 +26,20 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-struct weft_clock;
-struct weft_driver;
+/* Whether the passes of a scanner take turns between namespaces now: scan/due.c. */
+struct weft_scan_turns {
+    bool on;               /* the last pass left due rows, or did not look at all lanes */
+    bool left;             /* a lane of this round may have more than was taken of it */
+    int32_t after;         /* the lane that the next look begins behind; 0: a new round */
+    uint32_t short_passes; /* how many more take a part of a batch only */
+    uint32_t plain_passes; /* how many more go by time alone: the last look saw one namespace */
+};
+
+/* The same for intake, which knows namespaces by their names. */
+struct weft_inbox_turns {
+    bool on;
+    char start[4 * WEFT_NAME_MAX + 1]; /* the namespace that the next look begins with */
+};
 
 struct weft_engine {
     const struct weft_driver *driver;

@@ -20,8 +20,7 @@
 #include "core/pace.h"
 #include "engine/engine_state.h"
 #include "engine/job/claim_choose.h"
-#include "engine/scan/flows.h"
-#include "engine/scan/pass.h"
+#include "engine/scan/scan.h"
 #include "engine/tx/schema_version.h"
 
 #include <string.h>

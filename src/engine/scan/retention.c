@@ -18,8 +18,6 @@
 #include "base/arena.h"
 #include "base/clock.h"
 #include "engine/engine_state.h"
-#include "engine/scan/flows.h"
-#include "engine/scan/pass.h"
 #include "engine/scan/scan.h"
 
 #include <string.h>
@@ -43,15 +41,11 @@ struct group {
 };
 
 struct removal {
-    struct weft_engine *engine;
-    const struct weft_pass_config *config;
-    struct weft_arena *arena;
-    int32_t ns; /* 0: all, -1: none */
+    struct weft_pass *pass;
     weft_usec now_us;
     struct group *group; /* the due ones */
     size_t count, first; /* the ones before `first` are done */
     uint32_t most;       /* of one batch */
-    struct weft_pass_report report;
 };
 
 /* The order of the table in pass.c. */
@@ -62,11 +56,11 @@ enum { PROCESSED, ATTEMPTS, KEYS, SKIPPED_LOCKED, FLOWS };
 static enum weft_rc load_rules(struct removal *removal, const struct weft_rows *rows,
                                struct weft_err *err)
 {
-    struct weft_id_list policies = {.id = weft_new_array(removal->arena, int32_t, rows->count + 1),
-                                    .count = rows->count};
+    struct weft_id_list policies = {
+        .id = weft_new_array(removal->pass->arena, int32_t, rows->count + 1), .count = rows->count};
     for (size_t i = 0; i < rows->count; i++)
         policies.id[i] = weft_out_retention_groups(rows)[i].policy;
-    return weft_load_policies(removal->engine, &policies, err);
+    return weft_load_policies(removal->pass->engine, &policies, err);
 }
 
 /* Finds the groups that are due, and when the first of the others will be. */
@@ -74,16 +68,16 @@ static enum weft_rc look(struct removal *removal, struct weft_err *err)
 {
     struct weft_call call;
     struct weft_rows rows = {0};
-    weft_call_retention_groups(&call, removal->arena)->namespace = removal->ns;
+    weft_call_retention_groups(&call, removal->pass->arena)->namespace = removal->pass->ns;
     enum weft_rc rc =
-        weft_tx_once(removal->engine, WEFT_TX_READ, &call, removal->arena, &rows, err);
+        weft_tx_once(removal->pass->engine, WEFT_TX_READ, &call, removal->pass->arena, &rows, err);
     if (!rc)
         rc = load_rules(removal, &rows, err);
     if (rc)
         return rc;
-    removal->group = weft_new_array(removal->arena, struct group, rows.count + 1);
+    removal->group = weft_new_array(removal->pass->arena, struct group, rows.count + 1);
     removal->count = removal->first = 0;
-    removal->report.next_due_us = WEFT_NEVER;
+    removal->pass->report.next_due_us = WEFT_NEVER;
     for (size_t i = 0; i < rows.count; i++) {
         const struct weft_retention_groups_out *row = &weft_out_retention_groups(&rows)[i];
         struct group group = {
@@ -93,14 +87,14 @@ static enum weft_rc look(struct removal *removal, struct weft_err *err)
             .state = row->state,
         };
         weft_usec oldest_us = row->oldest;
-        weft_usec kept_us = weft_policy_keeps(weft_find_rules(removal->engine, group.policy),
+        weft_usec kept_us = weft_policy_keeps(weft_find_rules(removal->pass->engine, group.policy),
                                               row->lane_us, group.state);
         group.since_us = oldest_us;
         group.until_us = removal->now_us - kept_us;
         if (oldest_us <= group.until_us)
             removal->group[removal->count++] = group;
-        else if (oldest_us + kept_us < removal->report.next_due_us)
-            removal->report.next_due_us = oldest_us + kept_us;
+        else if (oldest_us + kept_us < removal->pass->report.next_due_us)
+            removal->pass->report.next_due_us = oldest_us + kept_us;
     }
     return WEFT_OK;
 }
@@ -128,8 +122,8 @@ static void take_call(const struct removal *removal, uint32_t most, struct weft_
                       struct weft_call *call)
 {
     struct weft_retention_take_in *in = weft_call_retention_take(call, arena, window(removal));
-    in->partition_first = removal->config->partition_first;
-    in->partition_last = removal->config->partition_last;
+    in->partition_first = removal->pass->config->partition_first;
+    in->partition_last = removal->pass->config->partition_last;
     in->batch = most;
     for (size_t i = 0; i < call->rows; i++) {
         const struct group *group = &removal->group[removal->first + i];
@@ -220,22 +214,22 @@ static void rest(weft_usec worked_us, bool in_the_way)
 /* Removes what is due, for as long as a pass may take. */
 static enum weft_rc remove_due(struct removal *removal, struct weft_err *err)
 {
-    struct weft_counter *counter = removal->report.counter;
+    uint64_t *count = removal->pass->count;
     struct batch batch = {.removal = removal, .most = removal->most};
     weft_usec began_us = weft_boot_us(), now_us = began_us;
-    weft_usec most_us = removal->config->most_us ? removal->config->most_us : PASS_US;
-    uint64_t waits = weft_pool_waits(removal->engine);
+    weft_usec most_us = removal->pass->config->most_us ? removal->pass->config->most_us : PASS_US;
+    uint64_t waits = weft_pool_waits(removal->pass->engine);
     while (removal->first < removal->count && now_us - began_us < most_us) {
-        struct weft_tx tx = {.engine = removal->engine, .arena = weft_arena_new()};
+        struct weft_tx tx = {.engine = removal->pass->engine, .arena = weft_arena_new()};
         enum weft_rc rc = weft_tx_do(&tx, WEFT_TX_WRITE, remove_body, &batch, err);
         weft_arena_free(tx.arena);
         if (rc)
             return rc;
         advance(removal, &batch);
-        counter[PROCESSED].value += batch.removed;
-        counter[ATTEMPTS].value += batch.attempts;
-        counter[KEYS].value += batch.keys;
-        uint64_t waits_now = weft_pool_waits(removal->engine);
+        count[PROCESSED] += batch.removed;
+        count[ATTEMPTS] += batch.attempts;
+        count[KEYS] += batch.keys;
+        uint64_t waits_now = weft_pool_waits(removal->pass->engine);
         if (removal->first < removal->count)
             rest(weft_boot_us() - now_us, waits_now != waits);
         waits = waits_now;
@@ -250,9 +244,9 @@ static enum weft_rc count_left(struct removal *removal, struct weft_err *err)
     struct weft_call call;
     struct weft_rows rows = {0};
     struct weft_retention_left_in *in =
-        weft_call_retention_left(&call, removal->arena, window(removal));
-    in->partition_first = removal->config->partition_first;
-    in->partition_last = removal->config->partition_last;
+        weft_call_retention_left(&call, removal->pass->arena, window(removal));
+    in->partition_first = removal->pass->config->partition_first;
+    in->partition_last = removal->pass->config->partition_last;
     in->most = LEFT_MOST;
     for (size_t i = 0; i < call.rows; i++) {
         in->row[i].queue = removal->group[i].queue;
@@ -261,20 +255,20 @@ static enum weft_rc count_left(struct removal *removal, struct weft_err *err)
         in->row[i].until = removal->group[i].until_us;
     }
     enum weft_rc rc =
-        weft_tx_once(removal->engine, WEFT_TX_READ, &call, removal->arena, &rows, err);
+        weft_tx_once(removal->pass->engine, WEFT_TX_READ, &call, removal->pass->arena, &rows, err);
     if (!rc)
-        removal->report.counter[SKIPPED_LOCKED].value = weft_out_retention_left(&rows)->count;
+        removal->pass->count[SKIPPED_LOCKED] = weft_out_retention_left(&rows)->count;
     return rc;
 }
 
 static enum weft_rc run(struct removal *removal, struct weft_err *err)
 {
-    struct weft_pass_report *report = &removal->report;
+    struct weft_pass_report *report = &removal->pass->report;
     enum weft_rc rc = look(removal, err);
     if (rc || removal->count == 0)
         return rc;
     rc = remove_due(removal, err);
-    report->handled = report->counter[PROCESSED].value;
+    report->handled = removal->pass->count[PROCESSED];
     report->more = rc || removal->first < removal->count;
     if (!report->more)
         rc = look(removal, err);
@@ -284,41 +278,30 @@ static enum weft_rc run(struct removal *removal, struct weft_err *err)
 }
 
 /* Flows go whole, with their members. */
-static enum weft_rc retire_flows(struct removal *removal, struct weft_err *err)
+static enum weft_rc retire_flows(struct weft_pass *pass, struct weft_err *err)
 {
     struct weft_erased erased = {0};
-    enum weft_rc rc = weft_flows_retire(removal->engine, removal->config, &erased, err);
-    removal->report.counter[PROCESSED].value += erased.members;
-    removal->report.counter[SKIPPED_LOCKED].value += erased.skipped_locked;
-    removal->report.counter[FLOWS].value = erased.flows;
-    removal->report.handled += erased.members + erased.flows;
-    removal->report.more |= erased.more;
+    enum weft_rc rc = weft_flows_retire(pass, &erased, err);
+    pass->count[PROCESSED] += erased.members;
+    pass->count[SKIPPED_LOCKED] += erased.skipped_locked;
+    pass->count[FLOWS] = erased.flows;
+    pass->report.handled += erased.members + erased.flows;
+    pass->report.more |= erased.more;
     return rc;
 }
 
-enum weft_rc weft_retention_run(struct weft_engine *engine, const struct weft_pass_config *config,
-                                struct weft_pass_report *ret_report, struct weft_err *err)
+enum weft_rc weft_retention_run(struct weft_pass *pass, struct weft_err *err)
 {
-    struct removal removal = {.engine = engine,
-                              .config = config,
-                              .arena = weft_arena_new(),
-                              .most = config->batch,
-                              .now_us = weft_clock_now(engine->clock),
-                              .report = {.next_due_us = WEFT_NEVER}};
-    static const uint64_t nothing[WEFT_COUNTERS_MAX];
-    weft_pass_count(&removal.report, WEFT_SCANNER_RETENTION, nothing);
-    if (weft_engine_writers(engine) == 1 && removal.most > ALONE_MOST)
+    struct weft_clock *clock = pass->engine->clock;
+    struct removal removal = {
+        .pass = pass, .most = pass->config->batch, .now_us = weft_clock_now(clock)};
+    if (weft_engine_writers(pass->engine) == 1 && removal.most > ALONE_MOST)
         removal.most = ALONE_MOST;
-    enum weft_rc rc = weft_pass_namespace(engine, config, &removal.ns, err);
+    enum weft_rc rc = run(&removal, err);
     if (!rc)
-        rc = run(&removal, err);
-    if (!rc)
-        rc = retire_flows(&removal, err);
-    weft_usec soonest_us = weft_clock_now(engine->clock) + SOONEST_US;
-    if (removal.report.next_due_us < soonest_us)
-        removal.report.next_due_us = soonest_us;
-    *ret_report =
-        removal.report; /* also of a pass that failed: what it did before that stays done */
-    weft_arena_free(removal.arena);
+        rc = retire_flows(pass, err);
+    weft_usec soonest_us = weft_clock_now(clock) + SOONEST_US;
+    if (pass->report.next_due_us < soonest_us)
+        pass->report.next_due_us = soonest_us;
     return rc;
 }
