@@ -12,7 +12,6 @@
 #include "engine/admin/workers.h"
 #include "engine/engine.h"
 #include "engine/flow/flow_cancel.h"
-#include "engine/flow/flow_edges.h"
 #include "engine/flow/flow_grow.h"
 #include "engine/flow/flow_read.h"
 #include "engine/flow/flow_submit.h"

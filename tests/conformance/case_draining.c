@@ -9,7 +9,7 @@
 #include "conformance.h"
 #include "flows.h"
 
-#include "engine/admin/check.h"
+#include "engine/admin/doctor.h"
 #include "engine/admin/counts.h"
 #include "engine/admin/workers.h"
 #include "engine/engine.h"

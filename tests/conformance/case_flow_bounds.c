@@ -12,8 +12,8 @@
 #include "engine/engine.h"
 #include "engine/engine_state.h"
 #include "engine/flow/cascade.h"
+#include "engine/flow/cascade_read.h"
 #include "engine/flow/flow_cancel.h"
-#include "engine/flow/flow_chunk.h"
 #include "engine/flow/flow_grow.h"
 #include "engine/job/claim.h"
 #include "engine/job/leases.h"
@@ -105,7 +105,7 @@ CASE(flow_roots_begin_in_parts)
                           "INSERT INTO completion (flow, num, at) SELECT num, 0, 1 FROM flow",
                           blocked));
     size_t chunk = chunk_of(f->b);
-    is_int(weft_cascade(f->b, &many.answer.id, 1, &done, &f->err), WEFT_OK, "cascade");
+    is_int(weft_cascade(f->b, &many.answer.id, 1, UINT64_MAX, &done, &f->err), WEFT_OK, "cascade");
     is_int(done.hops, MANY / chunk + 1, "a chunk of nodes for each hop, not of roots");
     is_int(done.completions, 1, "the completion goes with the last of them");
     is_int(many_in(f, &many, WEFT_STATE_READY), MANY / 2, "all roots may begin");
@@ -159,7 +159,7 @@ CASE(flow_hops_over_several_flows_share_a_chunk)
     }
     widest = (struct widest){0};
     size_t chunk = chunk_of(watched);
-    is_int(weft_cascade(watched, id, FLOWS, &done, &f->err), WEFT_OK,
+    is_int(weft_cascade(watched, id, FLOWS, UINT64_MAX, &done, &f->err), WEFT_OK,
            "one cascade begins both flows");
     is_int(done.hops, ((size_t)FLOWS * WIDE + chunk - 1) / chunk, "a chunk of edges for each hop");
     is_int(done.edges, FLOWS * WIDE, "over all edges");
@@ -178,7 +178,8 @@ CASE(flow_hops_over_several_flows_share_a_chunk)
     }
     done = (struct weft_cascaded){0};
     widest = (struct widest){0};
-    is_int(weft_cascade(watched, id, FLOWS, &done, &f->err), WEFT_OK, "one of each is enough");
+    is_int(weft_cascade(watched, id, FLOWS, UINT64_MAX, &done, &f->err), WEFT_OK,
+           "one of each is enough");
     is_int(done.groups.cancelled, FLOWS * (WIDE - 1), "the others are cancelled");
     ok(widest.rows > chunk / 2 && widest.rows <= chunk + 1, "in chunks: %zu by %s", widest.rows,
        weft_stmts[widest.stmt].name);

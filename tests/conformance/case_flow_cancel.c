@@ -6,8 +6,8 @@
 
 #include "base/arena.h"
 #include "base/clock.h"
+#include "engine/flow/cascade_read.h"
 #include "engine/flow/flow_cancel.h"
-#include "engine/flow/flow_chunk.h"
 #include "engine/flow/flow_grow.h"
 #include "engine/flow/flow_read.h"
 #include "engine/job/claim.h"

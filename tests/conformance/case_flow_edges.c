@@ -4,7 +4,6 @@
 
 #include "flows.h"
 
-#include "engine/flow/flow_edges.h"
 #include "engine/flow/flow_grow.h"
 #include "engine/flow/flow_submit.h"
 #include "weft/weft.h"

@@ -4,8 +4,8 @@
 
 #include "flows.h"
 
+#include "engine/flow/cascade_read.h"
 #include "engine/flow/flow_cancel.h"
-#include "engine/flow/flow_chunk.h"
 #include "engine/job/control.h"
 #include "engine/job/control_filter.h"
 #include "weft/weft.h"

@@ -43,7 +43,8 @@ void submit_drawn(struct fixture *f, struct drawn *flow)
 void cascade(struct fixture *f, struct weft_engine *engine, const struct drawn *flow)
 {
     struct weft_cascaded done = {0};
-    is_int(weft_cascade(engine, &flow->answer.id, 1, &done, &f->err), WEFT_OK, "cascade");
+    is_int(weft_cascade(engine, &flow->answer.id, 1, UINT64_MAX, &done, &f->err), WEFT_OK,
+           "cascade");
 }
 
 static void leave(void *context, const struct weft_id *flow, size_t count)
@@ -77,7 +78,7 @@ int flow_state(struct fixture *f, const struct drawn *flow)
     struct weft_rows rows = {0};
     weft_call_flow_read(&call, f->arena)->id = flow->answer.id;
     is_int(weft_tx_once(f->b, WEFT_TX_READ, &call, f->arena, &rows, &f->err), WEFT_OK, "read it");
-    return rows.count ? weft_out_flow_read(&rows)->state : -1;
+    return rows.count ? weft_out_flow_read(&rows)->flow_head.state : -1;
 }
 
 struct weft_claimed claim_node(struct fixture *f, const char *name)

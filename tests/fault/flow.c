@@ -10,7 +10,7 @@
 #include "flow.h"
 
 #include "base/arena.h"
-#include "engine/admin/check.h"
+#include "engine/admin/doctor.h"
 #include "engine/engine.h"
 #include "engine/flow/cascade.h"
 #include "engine/flow/flow_cancel.h"
@@ -233,8 +233,9 @@ static void describe(const struct play *play, struct weft_engine *clean, char *o
     }
     const struct weft_flow_read_out *read_row = weft_out_flow_read(&flow);
     (void)snprintf(out + used, size - used, "flow %d, revision %d, cancel %d",
-                   flow.count ? read_row->state : -1, flow.count ? read_row->revision : -1,
-                   flow.count ? read_row->cancel : -1);
+                   flow.count ? read_row->flow_head.state : -1,
+                   flow.count ? read_row->flow_head.revision : -1,
+                   flow.count ? read_row->flow_head.cancel : -1);
     weft_arena_free(arena);
 }
 

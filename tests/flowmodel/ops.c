@@ -9,7 +9,6 @@
 #include "engine/engine.h"
 #include "engine/flow/cascade.h"
 #include "engine/flow/flow_cancel.h"
-#include "engine/flow/flow_edges.h"
 #include "engine/flow/flow_grow.h"
 #include "engine/flow/flow_submit.h"
 #include "engine/job/claim.h"

@@ -11,7 +11,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/thread.h"
-#include "engine/admin/check.h"
+#include "engine/admin/doctor.h"
 #include "engine/engine.h"
 #include "engine/flow/cascade.h"
 #include "engine/flow/flow_submit.h"

@@ -23,24 +23,24 @@ WEFT_MUST_CHECK enum weft_rc weft_engine_cascade(struct weft_engine *engine,
                                                  struct weft_err *err);
 
 /*
- * The same for some hops, each a transaction. Flows that are not through by then are told to the
- * listener once more: those that were told meanwhile need not wait for the end of a large one.
+ * The same for some hops, each a transaction. Flows with work left are reported to the listener
+ * once more: flows reported meanwhile need not wait for the end of a large one.
  */
 WEFT_MUST_CHECK enum weft_rc weft_engine_cascade_round(struct weft_engine *engine,
                                                        const struct weft_id *flow, size_t count,
                                                        struct weft_err *err);
 
+/* The same in at most so many hops for each 256 flows. */
+WEFT_MUST_CHECK enum weft_rc weft_cascade_chunks(struct weft_engine *engine,
+                                                 const struct weft_id *flow, size_t count,
+                                                 uint64_t hops_most, struct weft_err *err);
+
 /*
- * Runs the cascade of flows until they have no completions left, or another process holds the lock
- * and will handle them. Adds to *ret_cascaded.
+ * The same for flows that share each hop. Flows with work left are reported to the listener. Adds
+ * to *ret_cascaded.
  */
 WEFT_MUST_CHECK enum weft_rc weft_cascade(struct weft_engine *engine, const struct weft_id *flow,
-                                          size_t count, struct weft_cascaded *ret_cascaded,
-                                          struct weft_err *err);
-
-/* The same, in at most so many hops; flows with work left are reported to the listener. */
-WEFT_MUST_CHECK enum weft_rc
-weft_cascade_some(struct weft_engine *engine, const struct weft_id *flow, size_t count,
-                  uint64_t hops_most, struct weft_cascaded *ret_cascaded, struct weft_err *err);
+                                          size_t count, uint64_t hops_most,
+                                          struct weft_cascaded *ret_cascaded, struct weft_err *err);
 
 #endif

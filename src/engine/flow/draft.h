@@ -58,15 +58,17 @@ struct weft_draft_rows {
 struct weft_draft_rows weft_draft_list(const struct weft_draft *const *draft, size_t count,
                                        struct weft_arena *arena);
 
-/* How many of the nodes, or edges, go into one statement. */
-size_t weft_draft_nodes_at_once(const struct weft_node_ref *node, size_t count);
-size_t weft_draft_edges_at_once(size_t count);
-WEFT_MUST_CHECK enum weft_rc weft_draft_put_nodes(struct weft_tx *tx,
-                                                  const struct weft_node_ref *node, size_t count,
-                                                  weft_usec now_us, struct weft_err *err);
-WEFT_MUST_CHECK enum weft_rc weft_draft_put_edges(struct weft_tx *tx,
-                                                  const struct weft_edge_ref *edge, size_t count,
-                                                  struct weft_err *err);
+/* Nodes, or edges, that one statement writes. */
+struct weft_draft_part {
+    const struct weft_node_ref *node; /* NULL: edges */
+    const struct weft_edge_ref *edge;
+    size_t count, at; /* behind so many nodes and edges */
+};
+/* Goes on to the next part, of at most `most` rows (0: what fits); false when all were given. */
+bool weft_draft_next(const struct weft_draft_rows *rows, size_t most, struct weft_draft_part *part);
+WEFT_MUST_CHECK enum weft_rc weft_draft_put_part(struct weft_tx *tx,
+                                                 const struct weft_draft_part *part,
+                                                 weft_usec now_us, struct weft_err *err);
 /* All of them, statement by statement. */
 WEFT_MUST_CHECK enum weft_rc weft_draft_put(struct weft_tx *tx, const struct weft_draft_rows *rows,
                                             weft_usec now_us, struct weft_err *err);

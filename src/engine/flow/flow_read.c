@@ -17,7 +17,6 @@
 #include "core/spec.h"
 #include "core/stored.h"
 #include "engine/flow/flow_hold.h"
-#include "engine/flow/flow_settle.h"
 #include "engine/job/list.h"
 #include "engine/names/names.h"
 #include "engine/tx/tx.h"
@@ -41,11 +40,10 @@ struct flow_call {
     struct weft_rows flow, counts, page;
 };
 
-static struct weft_flow read_flow(const struct weft_rows *rows)
+static struct weft_flow read_flow(const struct weft_id *id, const struct weft_flow_head_out *row)
 {
-    const struct weft_flow_read_out *row = weft_out_flow_read(rows);
     return (struct weft_flow){
-        .id = row->id,
+        .id = *id,
         .name = row->name,
         .state = row->state,
         .revision = row->revision,
@@ -60,8 +58,8 @@ static struct weft_flow read_flow(const struct weft_rows *rows)
 static enum weft_rc hold_body(struct weft_tx *tx, void *context, struct weft_err *err)
 {
     const struct flow_call *all = context;
-    struct weft_flow_row row;
-    return weft_flow_hold(tx, all->asking->ns, &all->asking->flow, &row, err);
+    struct weft_flow_rows held;
+    return weft_flow_hold(tx, all->asking->ns, &all->asking->flow, &held, err);
 }
 
 /* One node more tells of a next page. */
@@ -110,10 +108,9 @@ static enum weft_rc read_settled(struct weft_engine *engine, struct flow_call *a
     }
 }
 
-static struct weft_flow_node read_node(struct weft_engine *engine, const struct weft_rows *rows,
-                                       size_t i)
+static struct weft_flow_node read_node(struct weft_engine *engine,
+                                       const struct weft_flow_page_out *row)
 {
-    const struct weft_flow_page_out *row = &weft_out_flow_page(rows)[i];
     return (struct weft_flow_node){
         .name = row->name,
         .id = row->id,
@@ -190,7 +187,7 @@ static enum weft_rc read_nodes(struct weft_engine *engine, const struct flow_cal
         return rc;
     struct weft_flow_node *node = weft_new_array(arena, struct weft_flow_node, count);
     for (size_t i = 0; i < count; i++)
-        node[i] = read_node(engine, rows, i);
+        node[i] = read_node(engine, &weft_out_flow_page(rows)[i]);
     page->node = node;
     page->count = count;
     if (count < rows->count)
@@ -215,7 +212,8 @@ enum weft_rc weft_engine_flow(struct weft_engine *engine, const struct weft_flow
         rc = read_settled(engine, &all, arena, err);
     if (rc)
         return rc;
-    struct weft_flow_page page = {.flow = read_flow(&all.flow)};
+    struct weft_flow_page page = {
+        .flow = read_flow(&asking->flow, &weft_out_flow_read(&all.flow)->flow_head)};
     const struct weft_flow_counts_out *row = weft_out_flow_counts(&all.counts);
     for (size_t i = 0; i < all.counts.count; i++)
         page.flow.count[row[i].state] = row[i].number;
@@ -246,32 +244,15 @@ static bool ends_with(const struct weft_id *id, const char *suffix)
     return strcmp(text + strlen(text) - strlen(suffix), suffix) == 0;
 }
 
-static bool fits(const struct flow_walk *walk, const struct weft_rows *rows, size_t i)
+static bool fits(const struct flow_walk *walk, const struct weft_flow_list_out *row)
 {
     const struct weft_flow_listing *listing = walk->listing;
-    const struct weft_flow_list_out *row = &weft_out_flow_list(rows)[i];
-    const char *name = row->name;
-    int64_t state = row->state;
+    const char *name = row->flow_head.name;
+    int32_t state = row->flow_head.state;
     return state >= 0 && !row->deleted.set &&
-           (!listing->by_state || state == (int64_t)listing->state) &&
+           (!listing->by_state || state == (int32_t)listing->state) &&
            (!walk->wanted.suffix[0] || ends_with(&row->id, walk->wanted.suffix)) &&
            (!listing->name || (name && strcmp(name, listing->name) == 0));
-}
-
-static struct weft_flow read_listed(const struct weft_rows *rows, size_t i)
-{
-    const struct weft_flow_list_out *row = &weft_out_flow_list(rows)[i];
-    return (struct weft_flow){
-        .id = row->id,
-        .name = row->name,
-        .state = row->state,
-        .revision = row->revision,
-        .created_us = row->created,
-        .finished_us = row->finished.value,
-        .cancel = row->cancel,
-        .reason = row->reason,
-        .node_count = row->nodes,
-    };
 }
 
 static enum weft_rc check_listing(const struct weft_flow_listing *listing, struct weft_err *err)
@@ -297,13 +278,14 @@ static enum weft_rc walk_on(struct weft_engine *engine, struct flow_walk *walk,
         return rc;
     size_t i = 0;
     bool below = false; /* the ids that are wanted */
+    const struct weft_flow_list_out *row = weft_out_flow_list(&rows);
     for (; i < rows.count && walk->count < walk->limit && !below; i++) {
-        walk->after = weft_out_flow_list(&rows)[i].id;
+        walk->after = row[i].id;
         below = weft_id_cmp(&walk->after, &walk->wanted.low) < 0;
         if (below)
             break;
-        if (fits(walk, &rows, i))
-            walk->item[walk->count++] = read_listed(&rows, i);
+        if (fits(walk, &row[i]))
+            walk->item[walk->count++] = read_flow(&row[i].id, &row[i].flow_head);
     }
     walk->look.looked += rows.count;
     walk->at_end = below || (rows.count < scan && i == rows.count);

@@ -9,7 +9,7 @@
  * refused, and the caller learns which upstream is the reason, unless it forces the replay.
  *
  * The counts of the join show the state of the upstreams, because no hop is due: the call checked
- * that after it had the lock (flow_settle.c). An upstream that ends from then on finds its edge
+ * that after it had the lock (flow_hold.c). An upstream that ends from then on finds its edge
  * pending, and the hop that locks the flow after this call resolves it. Completions that keep
  * arriving in a living flow do no harm: an upstream that has ended and still counts as living only
  * makes the member wait for the hop that is due. A replay that is still propagating would do harm:
@@ -39,7 +39,6 @@
 #include "core/stored.h"
 #include "engine/flow/cascade_read.h"
 #include "engine/flow/flow_hold.h"
-#include "engine/flow/flow_settle.h"
 #include "engine/tx/tx.h"
 #include "store/store.h"
 
@@ -66,11 +65,8 @@ static bool unsettled(const struct weft_rows *due, unsigned round)
 {
     bool any = false;
     for (size_t row = 0; row < due->count; row++) {
-        const struct weft_flow_due_out *out = &weft_out_flow_due(due)[row];
-        const struct weft_flow_due one = {
-            .pending = out->pending,
-            .living = out->living && !out->anew,
-        };
+        struct weft_flow_due_out one = weft_out_flow_due(due)[row];
+        one.living &= !one.anew;
         any |= weft_flow_unsettled(&one, round);
     }
     return any;

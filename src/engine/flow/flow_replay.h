@@ -34,7 +34,7 @@ struct weft_replay_edge {
 struct weft_members {
     struct weft_member *item; /* by id */
     size_t count;
-    bool unsettled; /* hops are due in one of the flows: nothing may be done (flow_settle.c) */
+    bool unsettled; /* hops are due in one of the flows: nothing may be done (flow_hold.c) */
     struct weft_replay_edge *edge; /* that were resolved, by `from` */
     size_t edges;
 };

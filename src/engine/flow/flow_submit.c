@@ -233,12 +233,9 @@ static enum weft_rc run_small(struct weft_engine *engine, struct flow_batch *bat
 
 /* ---- In parts -------------------------------------------------------------------------------- */
 
-/* One statement's worth of a staged flow. */
 struct staged_part {
     const struct flow_batch *batch;
-    const struct weft_node_ref *node;
-    const struct weft_edge_ref *edge;
-    size_t count;
+    struct weft_draft_part rows;
 };
 
 static enum weft_rc write_head(struct weft_tx *tx, void *context, struct weft_err *err)
@@ -270,11 +267,7 @@ static enum weft_rc write_part(struct weft_tx *tx, void *context, struct weft_er
 {
     const struct staged_part *part = context;
     enum weft_rc rc = hold_part(tx, &part->batch->flow[0]->draft.flow, err);
-    if (rc)
-        return rc;
-    if (part->node)
-        return weft_draft_put_nodes(tx, part->node, part->count, part->batch->now_us, err);
-    return weft_draft_put_edges(tx, part->edge, part->count, err);
+    return rc ? rc : weft_draft_put_part(tx, &part->rows, part->batch->now_us, err);
 }
 
 /* Makes the flow visible and lets its roots begin. */
@@ -302,10 +295,12 @@ static enum weft_rc do_step(struct weft_engine *engine, weft_tx_body *body, void
     return rc;
 }
 
-static size_t part_of(struct weft_engine *engine, size_t fits)
+/* How many rows a part has at most; 0: what fits a statement. */
+static size_t part_most(struct weft_engine *engine)
 {
-    size_t most = weft_engine_is_contended(engine) ? PART_BRIEF : PART_ALONE;
-    return engine->pool.writers == 1 && fits > most ? most : fits;
+    if (engine->pool.writers > 1)
+        return 0;
+    return weft_engine_is_contended(engine) ? PART_BRIEF : PART_ALONE;
 }
 
 static enum weft_rc run_staged(struct weft_engine *engine, struct flow_batch *batch,
@@ -317,26 +312,16 @@ static enum weft_rc run_staged(struct weft_engine *engine, struct flow_batch *ba
         return rc;
     struct weft_draft_rows rows = rows_of(batch, arena);
     struct staged_part part = {.batch = batch};
-    for (size_t at = 0; at < rows.nodes && !rc; at += part.count) {
-        part.node = rows.node + at;
-        part.count = part_of(engine, weft_draft_nodes_at_once(part.node, rows.nodes - at));
+    while (!rc && weft_draft_next(&rows, part_most(engine), &part.rows))
         rc = do_step(engine, write_part, &part, err);
-    }
-    part.node = NULL;
-    for (size_t at = 0; at < rows.edges && !rc; at += part.count) {
-        part.edge = rows.edge + at;
-        part.count = part_of(engine, weft_draft_edges_at_once(rows.edges - at));
-        rc = do_step(engine, write_part, &part, err);
-    }
     if (!rc)
         rc = do_step(engine, write_tail, batch, err);
     if (rc)
         return rc;
     answer_accepted(flow);
     /* It is there and will begin: a failure from here on is the dependency scanner's to mend. */
-    struct weft_cascaded cascaded = {0};
     struct weft_err later;
-    (void)!weft_cascade(engine, &flow->draft.flow, 1, &cascaded, &later);
+    (void)!weft_engine_cascade(engine, &flow->draft.flow, 1, &later);
     return WEFT_OK;
 }
 

@@ -43,7 +43,6 @@
 #include "core/state.h"
 #include "core/stored.h"
 #include "engine/flow/cascade_read.h"
-#include "engine/flow/flow_chunk.h"
 #include "engine/job/change.h"
 #include "engine/tx/commit_effects.h"
 #include "engine/tx/tx.h"
@@ -56,7 +55,7 @@ enum { GROUPS_AT_ONCE = 250 };
 
 struct group {
     struct weft_id id;
-    const struct weft_flow_held *flow;
+    const struct weft_flow_lock_out *flow;
     int64_t reason; /* 0: it asks for no cancel itself */
     weft_usec at_us;
     int64_t wakes;
@@ -164,7 +163,7 @@ static enum weft_rc walk(struct weft_tx *tx, struct dispatch *dispatch, struct w
     return WEFT_OK;
 }
 
-static bool running_stays(const struct weft_flow_held *flow)
+static bool running_stays(const struct weft_flow_lock_out *flow)
 {
     return flow->cancel == WEFT_FLOW_CANCEL_PENDING || flow->cancel == WEFT_FLOW_CANCEL_ONLY;
 }

@@ -19,7 +19,7 @@
 #include "engine/engine_state.h"
 #include "engine/flow/cascade_read.h"
 #include "engine/flow/flow_replay.h"
-#include "engine/flow/flow_settle.h"
+#include "engine/flow/flow_hold.h"
 #include "engine/job/change.h"
 #include "engine/job/execution_read.h"
 #include "engine/tx/batch.h"

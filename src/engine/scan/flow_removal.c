@@ -13,7 +13,6 @@
 #include "base/clock.h"
 #include "engine/engine_state.h"
 #include "engine/flow/cascade_read.h"
-#include "engine/flow/flow_chunk.h"
 #include "engine/scan/scan.h"
 
 #include <time.h>

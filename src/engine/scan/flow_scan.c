@@ -61,7 +61,7 @@ enum { SCANNED, RECONCILED, NOOP, CASCADE_ERRORS };
 static enum weft_rc cascade(struct weft_engine *engine, const struct weft_id *flow, size_t count,
                             struct weft_cascaded *done, struct weft_err *err)
 {
-    return weft_cascade_some(engine, flow, count, HOPS, done, err);
+    return weft_cascade(engine, flow, count, HOPS, done, err);
 }
 
 /*
@@ -100,7 +100,7 @@ static enum weft_rc dispatch(struct weft_engine *engine, const struct weft_id *f
     struct weft_cascaded cascaded = {0};
     enum weft_rc rc = weft_siblings_cancel(engine, flow, count, &done->groups, err);
     if (!rc) /* dispatches groups deferred while a replay was still propagating */
-        rc = weft_cascade_some(engine, flow, count, HOPS, &cascaded, err);
+        rc = weft_cascade(engine, flow, count, HOPS, &cascaded, err);
     done->groups.dispatched += cascaded.groups.dispatched;
     return rc;
 }

@@ -12,7 +12,6 @@
 #include "base/err.h"
 #include "base/limits.h"
 #include "engine/flow/flow_cancel.h"
-#include "engine/flow/flow_edges.h"
 #include "engine/flow/flow_grow.h"
 #include "engine/flow/flow_read.h"
 #include "engine/flow/flow_submit.h"
