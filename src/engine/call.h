@@ -4,10 +4,8 @@
 
 /* Any operation of wire/ops.def as a call of the engine. */
 
-#include "weft/admin.h"
+#include "engine/engine.h"
 #include "wire/ops.h"
-
-struct weft_engine;
 
 /* All is borrowed. The types of `in` and `out` are those of the operation's row. */
 struct weft_op_call {

@@ -11,7 +11,6 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "engine/engine_state.h"
-#include "engine/scan/unused_names.h"
 #include "store/migrate.h"
 
 #include <stdlib.h>
@@ -22,11 +21,10 @@ static enum weft_rc no_store(const char *url, struct weft_err *err)
     struct weft_arena *arena = weft_arena_new();
     enum weft_rc rc = weft_fail_field(err, WEFT_NOT_FOUND, "url", "there is no store at %s",
                                       weft_url_masked(url, arena));
-    if (err)
-        err->hint =
-            "check the path or URL; `weft serve`, `submit`, `work` and `migrate` create a store";
     weft_arena_free(arena);
-    return rc;
+    return weft_hint(
+        err, rc,
+        "check the path or URL; `weft serve`, `submit`, `work` and `migrate` create a store");
 }
 
 /* Once at first, then each time that the wait has doubled. */
@@ -89,13 +87,9 @@ enum weft_rc weft_engine_open(const struct weft_engine_config *config,
     if (rc)
         return rc;
 
-    struct weft_engine *engine = calloc(1, sizeof(*engine));
-    if (!engine)
-        weft_oom(sizeof(*engine));
+    struct weft_engine *engine = weft_alloc(1, sizeof(*engine));
     engine->driver = driver;
-    engine->url = strdup(config->url);
-    if (!engine->url)
-        weft_oom(strlen(config->url) + 1);
+    engine->url = weft_strdup(config->url);
     engine->clock = weft_clock_new();
     weft_names_init(&engine->names);
     weft_ready_init(&engine->ready);

@@ -3,15 +3,12 @@
 #define WEFT_ENGINE_ENGINE_H
 
 /*
- * Shared by the files of the engine; nothing outside this folder includes it.
- *
- * Threads: any number call in. Locks: pool.lock, ord_lock, sample_lock, ready.lock, names.lock,
- * census.lock, floors.lock,
- * tally.lock, unused.lock. No query is made under any of them, and none is taken under another,
- * except names.lock under ready.lock.
+ * An engine: one store, opened. Its calls are in the headers of the rooms; any number of threads
+ * may make them. Its parts are in engine_state.h.
  */
 
 #include "base/base.h"
+#include "weft/weft.h"
 
 struct weft_clock;
 struct weft_driver;

@@ -12,7 +12,6 @@
 
 #include "base/limits.h"
 #include "engine/admin/tally.h"
-#include "engine/engine.h"
 #include "engine/job/span.h"
 #include "engine/names/census.h"
 #include "engine/names/names.h"
@@ -21,7 +20,6 @@
 #include "engine/ready/ready.h"
 #include "engine/tx/commit_effects.h"
 #include "engine/tx/tx.h"
-#include "weft/admin.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

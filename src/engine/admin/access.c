@@ -5,10 +5,8 @@
 #include "engine/admin/access.h"
 
 #include "base/arena.h"
-#include "engine/names/names.h"
+#include "engine/engine_state.h"
 #include "engine/tx/batch.h"
-#include "engine/tx/tx.h"
-#include "store/store.h"
 
 static enum weft_rc find_chunk(struct weft_engine *engine, const struct weft_id_column *ids,
                                const struct weft_chunk *chunk, const char **ret_ns,

@@ -4,9 +4,8 @@
 
 /* The namespace of executions, for tokens that are bound to one. */
 
-#include "base/base.h"
+#include "engine/engine.h"
 
-struct weft_engine;
 struct weft_id_column;
 
 /*

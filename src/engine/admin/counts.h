@@ -4,11 +4,7 @@
 
 /* How many executions of each lane are in each state. */
 
-#include "base/base.h"
-#include "weft/weft.h"
-
-struct weft_arena;
-struct weft_engine;
+#include "engine/engine.h"
 
 /* The counts of every namespace, in the order of namespaces and lanes. */
 struct weft_counted_lane {

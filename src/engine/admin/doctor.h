@@ -4,10 +4,7 @@
 
 /* What `weft doctor` finds in a store, and the invariants of the whole store. */
 
-#include "base/base.h"
-
-struct weft_arena;
-struct weft_engine;
+#include "engine/engine.h"
 
 enum weft_finding_level { WEFT_FINDING_OK, WEFT_FINDING_WARN, WEFT_FINDING_BAD };
 

@@ -4,11 +4,8 @@
 
 /* Settings of lanes, and which lanes are in use. */
 
-#include "base/base.h"
-#include "weft/weft.h"
+#include "engine/engine.h"
 
-struct weft_arena;
-struct weft_engine;
 WEFT_MUST_CHECK enum weft_rc weft_engine_lane_put(struct weft_engine *engine, const char *ns,
                                                   const struct weft_lane *lane,
                                                   struct weft_err *err);

@@ -8,9 +8,7 @@
 #include "engine/admin/replicas.h"
 
 #include "base/arena.h"
-#include "engine/tx/tx.h"
-#include "store/store.h"
-#include "weft/admin.h"
+#include "engine/engine_state.h"
 #include "wire/wire.h"
 
 #include <string.h>

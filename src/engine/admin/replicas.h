@@ -4,11 +4,7 @@
 
 /* The rows of replicas: a heartbeat each, and what the living ones run. */
 
-#include "base/base.h"
-#include "weft/weft.h"
-
-struct weft_arena;
-struct weft_engine;
+#include "engine/engine.h"
 
 /* Replicas: a row each, written with every heartbeat. */
 struct weft_replica_row {

@@ -70,14 +70,12 @@ static void add(struct weft_tally *tally, const struct weft_tally_entry *more)
         tally->entry[at - 1].failed += more->failed;
         return;
     }
-    /* Where nobody writes them, as in a process without a server, they must not pile up. */
+    /* A process without a server never writes its entries: they must not pile up. */
     if (tally->count == tally->capacity)
         forget_old(tally, more->minute - KEEP);
     if (tally->count == tally->capacity) {
         tally->capacity = tally->capacity ? 2 * tally->capacity : 16;
-        tally->entry = realloc(tally->entry, tally->capacity * sizeof(*tally->entry));
-        if (!tally->entry)
-            weft_oom(tally->capacity * sizeof(*tally->entry));
+        tally->entry = weft_realloc(tally->entry, tally->capacity, sizeof(*tally->entry));
     }
     tally->entry[tally->count++] = *more;
 }
@@ -298,6 +296,6 @@ void weft_tally_flush(struct weft_engine *engine)
     struct weft_err err = {0};
     struct weft_tx tx = {.engine = engine, .arena = weft_arena_new(), .no_retry = true};
     enum weft_rc rc = write_entries(&tx, &err);
-    (void)rc; /* best effort: who closes a store cannot do anything about it */
+    (void)rc; /* best effort: a caller that closes the store cannot do anything about it */
     weft_arena_free(tx.arena);
 }

@@ -4,13 +4,11 @@
 
 /* Ends counted per minute in memory, for succeeded_1h and failed_1h. */
 
-#include "base/base.h"
+#include "engine/engine.h"
 
 #include <pthread.h>
 
-struct weft_arena;
 struct weft_commit_effects;
-struct weft_engine;
 
 struct weft_tally_entry {
     int32_t queue; /* one of the lane */

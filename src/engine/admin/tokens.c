@@ -42,16 +42,17 @@ static enum weft_rc check_token(const struct weft_token_row *token, weft_usec no
     return rc;
 }
 
-static void fill_add(struct weft_call *call, const struct weft_token_row *token, weft_usec now_us)
+static void put_add(struct weft_call *call, struct weft_arena *arena,
+                    const struct weft_token_row *token, weft_usec now_us)
 {
-    struct weft_token_add_in *in = weft_in_token_add(call);
-    in->name = token->name;
-    in->namespace = token->ns;
-    in->scopes = token->scopes;
-    in->hash = (struct weft_blob){token->hash, sizeof(token->hash)};
-    in->created = now_us;
-    in->expires = weft_unless_zero(token->expires_us);
-    in->secret_of = weft_unless_zero(token->token);
+    *weft_call_token_add(call, arena) =
+        (struct weft_token_add_in){.name = token->name,
+                                   .namespace = token->ns,
+                                   .scopes = token->scopes,
+                                   .hash = {token->hash, sizeof(token->hash)},
+                                   .created = now_us,
+                                   .expires = weft_unless_zero(token->expires_us),
+                                   .secret_of = weft_unless_zero(token->token)};
 }
 
 static enum weft_rc add_token(struct weft_engine *engine, struct weft_token_row *token,
@@ -64,8 +65,7 @@ static enum weft_rc add_token(struct weft_engine *engine, struct weft_token_row 
     struct weft_call call;
     struct weft_rows rows = {0};
     token->token = 0;
-    weft_call_token_add(&call, arena);
-    fill_add(&call, token, now_us);
+    put_add(&call, arena, token, now_us);
     rc = weft_tx_once(engine, WEFT_TX_WRITE, &call, arena, &rows, err);
     if (!rc) {
         token->id = token->token = weft_out_token_add(&rows)->id;
@@ -93,7 +93,6 @@ enum weft_rc weft_engine_tokens(struct weft_engine *engine, struct weft_arena *a
     struct weft_token_row *item = weft_new_array(arena, struct weft_token_row, rows.count + 1);
     for (size_t i = 0; i < rows.count; i++) {
         const struct weft_tokens_out *row = &weft_out_tokens(&rows)[i];
-        struct weft_blob hash = row->hash;
         item[i] = (struct weft_token_row){
             .id = row->id,
             .token = row->token,
@@ -104,10 +103,10 @@ enum weft_rc weft_engine_tokens(struct weft_engine *engine, struct weft_arena *a
             .expires_us = row->expires.value,
             .last_used_us = row->last_used.value,
         };
-        if (hash.size != sizeof(item[i].hash))
-            return weft_fail(err, WEFT_CORRUPT, "token %d has a hash of %zu bytes", item[i].id,
-                             hash.size);
-        memcpy(item[i].hash, hash.data, sizeof(item[i].hash));
+        if (row->hash.size != sizeof(item[i].hash))
+            return weft_fail(err, WEFT_CORRUPT, "token %d has a hash of %zu bytes", row->id,
+                             row->hash.size);
+        memcpy(item[i].hash, row->hash.data, sizeof(item[i].hash));
     }
     *ret_tokens = (struct weft_token_rows){.item = item, .count = rows.count};
     return WEFT_OK;
@@ -165,14 +164,9 @@ static struct weft_token show(const struct weft_token_rows *rows, size_t i, weft
     return token;
 }
 
-static struct weft_rights rights_of(const struct weft_token_row *row)
-{
-    return (struct weft_rights){.scopes = row->scopes, .ns = row->ns};
-}
-
 static bool may_reach(const struct weft_token_caller *caller, const struct weft_token_row *row)
 {
-    const struct weft_rights rights = rights_of(row);
+    const struct weft_rights rights = {.scopes = row->scopes, .ns = row->ns};
     return !caller || weft_rights_include(&caller->rights, &rights);
 }
 
@@ -212,13 +206,12 @@ static enum weft_rc find_token(struct weft_engine *engine, const struct weft_tok
         k++;
     if (i == rows.count || k == rows.count)
         return weft_fail_field(err, WEFT_NOT_FOUND, "id", "there is no token %d", id);
-    if (!may_reach(caller, &rows.item[k])) {
-        rc = weft_fail_field(err, WEFT_FORBIDDEN, "id",
-                             "token %d is outside what the token of this request may manage", id);
-        if (err)
-            err->hint = "a token that is bound to a namespace manages only tokens bound to it";
-        return rc;
-    }
+    if (!may_reach(caller, &rows.item[k]))
+        return weft_hint(
+            err,
+            weft_fail_field(err, WEFT_FORBIDDEN, "id",
+                            "token %d is outside what the token of this request may manage", id),
+            "a token that is bound to a namespace manages only tokens bound to it");
     *ret_token = show(&rows, k, now_us, arena);
     return WEFT_OK;
 }
@@ -250,9 +243,7 @@ static enum weft_rc refuse_more(const struct weft_token_caller *caller,
                                     "the token of this request is bound to namespace '%s'", own)
                   : weft_fail_field(err, WEFT_FORBIDDEN, "scopes",
                                     "the token of this request lacks some of these scopes");
-    if (err)
-        err->hint = "a token hands out no more than it has itself";
-    return rc;
+    return weft_hint(err, rc, "a token hands out no more than it has itself");
 }
 
 /* Gives a row a new secret. */
@@ -335,20 +326,18 @@ static enum weft_rc take_over(struct weft_tx *tx, struct turning *turning, struc
     enum weft_rc rc = weft_tx_run(tx, &call, 1, &rows, err);
     if (rc)
         return rc;
-    size_t newest = rows.count - 1; /* the row of the token is locked, so there is one */
+    /* The newest; the row of the token is locked, so there is one. */
+    const struct weft_token_secrets_out *out = &weft_out_token_secrets(&rows)[rows.count - 1];
     struct weft_token_row *row = &turning->row;
     row->token = turning->id;
-    const struct weft_token_secrets_out *out = &weft_out_token_secrets(&rows)[newest];
     row->name = out->name;
     row->ns = out->namespace;
     row->scopes = out->scopes;
     weft_usec before_us = out->expires.value;
-    if (before_us != 0 && before_us <= tx->now_us) {
-        rc = weft_fail_field(err, WEFT_NOT_LIVE, "id", "token %d has expired", turning->id);
-        if (err)
-            err->hint = "create another one, and revoke this one";
-        return rc;
-    }
+    if (before_us != 0 && before_us <= tx->now_us)
+        return weft_hint(
+            err, weft_fail_field(err, WEFT_NOT_LIVE, "id", "token %d has expired", turning->id),
+            "create another one, and revoke this one");
     turning->now_us = tx->now_us;
     turning->old_us = tx->now_us + turning->grace_ms * WEFT_MS;
     if (before_us != 0 && before_us < turning->old_us)
@@ -374,8 +363,7 @@ static enum weft_rc rotate_body(struct weft_tx *tx, void *context, struct weft_e
         (struct weft_token_retire_in){.id = turning->id, .until = turning->old_us};
     *weft_call_token_purge(&call[1], tx->arena) =
         (struct weft_token_purge_in){.id = turning->id, .now = tx->now_us};
-    weft_call_token_add(&call[2], tx->arena);
-    fill_add(&call[2], &turning->row, tx->now_us);
+    put_add(&call[2], tx->arena, &turning->row, tx->now_us);
     rc = weft_tx_run(tx, call, WEFT_LEN(call), rows, err);
     if (!rc)
         turning->row.id = weft_out_token_add(&rows[2])->id;

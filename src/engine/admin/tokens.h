@@ -4,12 +4,8 @@
 
 /* Bearer tokens: create, rotate, revoke, list, last use. */
 
-#include "base/base.h"
 #include "core/token.h"
-#include "weft/weft.h"
-
-struct weft_arena;
-struct weft_engine;
+#include "engine/engine.h"
 
 /* Tokens: see core/token.h for what they look like. A row is a secret. */
 struct weft_token_row {

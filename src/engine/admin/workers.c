@@ -10,16 +10,10 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/json.h"
-#include "base/limits.h"
 #include "core/spec.h"
 #include "core/state.h"
-#include "core/stored.h"
+#include "engine/engine_state.h"
 #include "engine/job/change.h"
-#include "engine/names/names.h"
-#include "engine/tx/commit_effects.h"
-#include "engine/tx/tx.h"
-#include "store/store.h"
-#include "weft/admin.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -4,11 +4,7 @@
 
 /* Workers that replicas heard of, their numbers, and their goodbye. */
 
-#include "base/base.h"
-
-struct weft_arena;
-struct weft_engine;
-struct weft_workers;
+#include "engine/engine.h"
 
 /* What became of a worker's name. */
 struct weft_worker_met {

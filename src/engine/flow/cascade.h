@@ -4,10 +4,7 @@
 
 /* The cascade: hops until flows have no completion left. */
 
-#include "base/base.h"
 #include "engine/flow/sibling.h"
-
-struct weft_engine;
 
 struct weft_cascaded {
     uint64_t hops, completions, edges;

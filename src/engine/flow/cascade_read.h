@@ -7,7 +7,6 @@
  * is in the arena of its transaction.
  */
 
-#include "base/base.h"
 #include "base/map.h"
 #include "core/join.h"
 #include "core/stored.h"

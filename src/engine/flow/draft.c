@@ -10,14 +10,7 @@
 #include "base/arena.h"
 #include "base/err.h"
 #include "base/id.h"
-#include "base/limits.h"
-#include "core/stored.h"
-#include "engine/job/span.h"
-#include "engine/names/census.h"
-#include "engine/names/names.h"
-#include "engine/tx/commit_effects.h"
-#include "engine/tx/tx.h"
-#include "store/store.h"
+#include "engine/engine_state.h"
 
 #include <string.h>
 
@@ -99,7 +92,7 @@ enum weft_rc weft_draft_place(struct weft_engine *engine, struct weft_draft *dra
         rc = weft_submission_place(engine, true, draft->member, draft->count, err);
     for (size_t i = 0; i < draft->count && !rc; i++)
         if (!draft->member[i].queue)
-            rc = weft_census_refuse(engine, draft->member[i].spec.ns, err);
+            rc = weft_census_refuse(engine, WEFT_CENSUS_QUEUES, draft->member[i].spec.ns, err);
     return rc;
 }
 

@@ -7,8 +7,6 @@
 #include "core/graph.h"
 #include "engine/job/submit.h"
 #include "engine/tx/commit_effects.h"
-#include "engine/tx/tx.h"
-#include "weft/weft.h"
 
 struct weft_draft {
     const struct weft_node *node;

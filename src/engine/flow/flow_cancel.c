@@ -25,15 +25,12 @@
 
 #include "base/arena.h"
 #include "base/err.h"
-#include "base/limits.h"
 #include "core/spec.h"
 #include "core/state.h"
+#include "engine/engine_state.h"
 #include "engine/flow/cascade_read.h"
 #include "engine/flow/flow_hold.h"
 #include "engine/job/change.h"
-#include "engine/tx/commit_effects.h"
-#include "engine/tx/tx.h"
-#include "store/store.h"
 
 /* Members that ended while the flow was locked left their completions to the lock's holder. */
 static void look_for_ends(struct weft_engine *engine, const struct weft_tx *tx,

@@ -4,10 +4,7 @@
 
 /* Cancelling a flow and, a chunk at a time, its members. */
 
-#include "base/base.h"
-#include "weft/weft.h"
-
-struct weft_engine;
+#include "engine/engine.h"
 
 /* The members of a cancelled flow, a chunk at a time. It begins with zeros. */
 struct weft_flow_drain {

@@ -4,10 +4,7 @@
 
 /* Adding nodes to a flow, and edges between nodes that it has. */
 
-#include "base/base.h"
-#include "weft/weft.h"
-
-struct weft_engine;
+#include "engine/engine.h"
 
 /* Adds nodes to a flow that is open; `ns` is required. ret_answer->node, when not NULL, has room
  * for the nodes. */

@@ -12,15 +12,11 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/id.h"
-#include "base/limits.h"
 #include "core/cursor.h"
 #include "core/spec.h"
-#include "core/stored.h"
+#include "engine/engine_state.h"
 #include "engine/flow/flow_hold.h"
 #include "engine/job/list.h"
-#include "engine/names/names.h"
-#include "engine/tx/tx.h"
-#include "store/store.h"
 
 #include <string.h>
 

@@ -4,11 +4,7 @@
 
 /* Reading one flow with a page of its nodes, and lists of flows. */
 
-#include "base/base.h"
-#include "weft/weft.h"
-
-struct weft_arena;
-struct weft_engine;
+#include "engine/engine.h"
 
 /*
  * One flow with a page of its nodes; the page is put in the arena (ret_page->arena stays NULL).

@@ -36,11 +36,9 @@
 
 #include "base/arena.h"
 #include "base/id.h"
-#include "core/stored.h"
+#include "engine/engine_state.h"
 #include "engine/flow/cascade_read.h"
 #include "engine/flow/flow_hold.h"
-#include "engine/tx/tx.h"
-#include "store/store.h"
 
 #include <stdlib.h>
 

@@ -4,10 +4,7 @@
 
 /* Submitting whole flows. */
 
-#include "base/base.h"
-#include "weft/weft.h"
-
-struct weft_engine;
+#include "engine/engine.h"
 
 /*
  * Submits flows whole. Each answer's `node`, when not NULL, has room for the nodes of its spec. A

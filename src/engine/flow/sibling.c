@@ -41,13 +41,9 @@
 #include "base/arena.h"
 #include "base/id.h"
 #include "core/state.h"
-#include "core/stored.h"
+#include "engine/engine_state.h"
 #include "engine/flow/cascade_read.h"
 #include "engine/job/change.h"
-#include "engine/tx/commit_effects.h"
-#include "engine/tx/tx.h"
-#include "store/store.h"
-#include "weft/weft.h"
 
 #include <stdlib.h>
 

@@ -4,9 +4,7 @@
 
 /* Cancelling the upstreams that a fired join no longer needs. */
 
-#include "base/base.h"
-
-struct weft_engine;
+#include "engine/engine.h"
 
 struct weft_dispatched {
     uint64_t dispatched; /* groups that are drained */

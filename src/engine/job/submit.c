@@ -487,7 +487,7 @@ static size_t leave_out_refused(const struct weft_engine *engine, struct weft_su
             continue;
         }
         *item[i].answer = (struct weft_submitted){0};
-        (void)weft_census_refuse(engine, item[i].spec.ns, &item[i].answer->err);
+        (void)weft_census_refuse(engine, WEFT_CENSUS_QUEUES, item[i].spec.ns, &item[i].answer->err);
     }
     return kept;
 }

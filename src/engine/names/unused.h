@@ -19,7 +19,7 @@
  * process keeps ids in its caches for as long as it lives. So a row goes in steps:
  *
  *   1. A walk over all that can refer to it has met no reference: it is noted in the table
- * `unused`.
+ *      `unused`.
  *   2. Walks have met none for as long as the setting says. The row is retired: it goes from
  *      `unused` to the table `retired`. That may be wrong, and does no harm then.
  *   3. A walk that began WEFT_UNUSED_RETIRED_US or more after that has met none: it is removed, in
@@ -34,11 +34,11 @@
  *
  * A server learns of retired rows by its poll, every second: of all of them each time, so that one
  * that another thread has just cached from an older look is marked by the next. A process whose
- * last poll that succeeded began longer than WEFT_UNUSED_TOLD_US ago, or which does not poll,
+ * last poll that succeeded began longer than WEFT_RETIRED_SEEN_US ago, or which does not poll,
  * forgets which text has which id before it next writes one. Times are those of a clock that goes
  * on while the machine sleeps.
  *
- * So an id is taken from a cache at most WEFT_UNUSED_TOLD_US after its row was retired, and a
+ * So an id is taken from a cache at most WEFT_RETIRED_SEEN_US after its row was retired, and a
  * minute more for a look by text that was under way meanwhile. The transaction that writes it ends
  * within the bounds of a request and of an exchange with the store, which are minutes. The walk
  * before the removal begins no earlier than WEFT_UNUSED_RETIRED_US after the row was retired, so it
@@ -70,8 +70,10 @@ struct weft_unused {
     bool busy;          /* a pass is running, and has the walk */
     struct weft_unused_walk *walk; /* owned; NULL: none is under way */
 };
-#define WEFT_UNUSED_TOLD_US ((weft_usec)20 * 60 * WEFT_SECOND)
+void weft_unused_init(struct weft_unused *unused, weft_usec after_us);
+void weft_unused_done(struct weft_unused *unused);
 
+#define WEFT_RETIRED_SEEN_US   ((weft_usec)20 * 60 * WEFT_SECOND)
 #define WEFT_UNUSED_RETIRED_US ((weft_usec)60 * 60 * WEFT_SECOND)
 
 #endif

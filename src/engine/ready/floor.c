@@ -96,9 +96,7 @@ static void make_floor(struct weft_floors *floors, int32_t queue)
 {
     if (floors->queue.count >= FLOORS_MAX)
         forget_all(floors);
-    struct floor *floor = calloc(1, sizeof(*floor));
-    if (!floor)
-        weft_oom(sizeof(*floor));
+    struct floor *floor = weft_alloc(1, sizeof(*floor));
     floor->queue = queue;
     floor->made = ++floors->tick;
     weft_int_map_put(&floors->queue, floor);

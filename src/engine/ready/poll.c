@@ -129,7 +129,7 @@ static void see_retired(struct weft_engine *engine, const struct weft_rows *rows
         if (row[i].what == WEFT_POLL_RETIRED)
             weft_names_retired(&engine->names, (enum weft_interned)row[i].a.value,
                                (int32_t)row[i].b.value);
-    weft_names_told(&engine->names, began_us);
+    weft_names_retired_seen(&engine->names, began_us);
 }
 
 /* A paused lane has nothing to give: no waiter need be woken for it. */

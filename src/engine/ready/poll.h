@@ -4,11 +4,8 @@
 
 /* The poll: all that a replica must know of what others did. */
 
-#include "base/base.h"
-#include "weft/admin.h"
+#include "engine/engine.h"
 
-struct weft_arena;
-struct weft_engine;
 struct weft_woken;
 
 /*

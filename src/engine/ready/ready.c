@@ -130,14 +130,6 @@ void weft_ready_forget(struct weft_engine *engine, int32_t queue, uint64_t tick)
 
 /* ---- Lane settings --------------------------------------------------------------------------- */
 
-static char *copy_text(const char *text)
-{
-    char *copy = text ? strdup(text) : NULL;
-    if (text && !copy)
-        weft_oom(strlen(text) + 1);
-    return copy;
-}
-
 static int by_lane(const void *a, const void *b)
 {
     const struct weft_lane_setting *left = a, *right = b;
@@ -147,12 +139,10 @@ static int by_lane(const void *a, const void *b)
 /* The settings in memory of the cache, sorted. */
 static struct weft_lane_setting *copy_lanes(const struct weft_lane_setting *from, size_t count)
 {
-    struct weft_lane_setting *lane = calloc(count + 1, sizeof(*lane));
-    if (!lane)
-        weft_oom((count + 1) * sizeof(*lane));
+    struct weft_lane_setting *lane = weft_alloc(count + 1, sizeof(*lane));
     for (size_t i = 0; i < count; i++) {
         lane[i] = from[i];
-        lane[i].weights = copy_text(from[i].weights);
+        lane[i].weights = weft_strdup(from[i].weights);
     }
     qsort(lane, count, sizeof(*lane), by_lane);
     return lane;

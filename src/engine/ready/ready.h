@@ -4,14 +4,11 @@
 
 /* The list of queues that may have ready work: a hint, never the truth. */
 
-#include "base/base.h"
 #include "base/int_map.h"
 #include "engine/ready/rings.h"
 
 #include <pthread.h>
 
-struct weft_arena;
-struct weft_engine;
 struct weft_woken;
 
 struct weft_lane_setting {

@@ -15,14 +15,6 @@
 
 #define KEY_MAX (sizeof(int32_t) + 2 * ((size_t)WEFT_NAME_MAX + 1))
 
-static void *make(size_t size)
-{
-    void *made = calloc(1, size);
-    if (!made)
-        weft_oom(size);
-    return made;
-}
-
 /* ---- Rings by their names -------------------------------------------------------------------- */
 
 /* The namespace, then the texts with their NUL: no key of a lane is that of a kind. */
@@ -78,8 +70,8 @@ static struct weft_ring *ring_of(struct weft_rings *rings, int32_t ns, const cha
     struct weft_ring *ring = weft_map_find(&rings->ring, key, size);
     if (ring)
         return ring;
-    ring = make(sizeof(*ring));
-    ring->key = make(size);
+    ring = weft_alloc(1, sizeof(*ring));
+    ring->key = weft_alloc(1, size);
     memcpy(ring->key, key, size);
     ring->key_size = size;
     ring->ns = ns;
@@ -164,7 +156,7 @@ static struct weft_ring_tenant *tenant_of(struct weft_ring *ring, int32_t id)
     struct weft_ring_tenant *tenant = weft_int_map_find(&ring->tenant, id);
     if (tenant)
         return tenant;
-    tenant = make(sizeof(*tenant));
+    tenant = weft_alloc(1, sizeof(*tenant));
     tenant->id = id;
     tenant->room = 1;
     tenant->queue = &tenant->one;
@@ -177,9 +169,7 @@ static void widen(struct weft_ring_tenant *tenant)
 {
     uint32_t room = tenant->room * 2;
     struct weft_listed **wider =
-        realloc(tenant->room > 1 ? (void *)tenant->queue : NULL, room * sizeof(void *));
-    if (!wider)
-        weft_oom(room * sizeof(void *));
+        weft_realloc(tenant->room > 1 ? (void *)tenant->queue : NULL, room, sizeof(void *));
     if (tenant->room == 1)
         wider[0] = tenant->one;
     tenant->queue = wider;
@@ -235,7 +225,7 @@ void weft_rings_put(struct weft_rings *rings, const struct weft_queue *queue, ui
         listed = NULL;
     }
     if (!listed) {
-        listed = make(sizeof(*listed));
+        listed = weft_alloc(1, sizeof(*listed));
         listed->id = queue->id;
         listed->queue = queue;
         listed->need = queue->need;

@@ -13,14 +13,9 @@
  * Not thread-safe, and no store: ready.c holds the lock, and says when a queue comes and goes.
  */
 
-#include "base/base.h"
 #include "base/clock.h"
 #include "base/int_map.h"
-#include "base/map.h"
-#include "core/capset.h"
 #include "engine/names/names.h"
-
-struct weft_queue;
 
 /* A tenant in one ring. */
 struct weft_ring_tenant {

@@ -4,11 +4,8 @@
 
 /* One pass of a scanner, and the table of scanners. */
 
-#include "base/base.h"
+#include "engine/engine.h"
 #include "store/store.h"
-#include "weft/admin.h"
-
-struct weft_engine;
 
 /* What every scanner is; one table in engine/scan/pass.c. */
 struct weft_scanner_info {

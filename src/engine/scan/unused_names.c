@@ -23,8 +23,6 @@
  * once for each window.
  */
 
-#include "engine/scan/unused_names.h"
-
 #include "base/alloc.h"
 #include "base/arena.h"
 #include "base/clock.h"

@@ -14,9 +14,8 @@
  * that received the claim writes it again.
  */
 
-#include "base/limits.h"
+#include "engine/engine_state.h"
 #include "engine/scan/scan.h"
-#include "engine/tx/tx.h"
 
 #define REPLICA_KEPT_US ((weft_usec)24 * 3600 * WEFT_SECOND)
 
