@@ -14,7 +14,7 @@ struct weft_clock;
 struct weft_driver;
 struct weft_engine;
 
-/* Of an engine in a program, and by default of a server. */
+/* unused_after_us of an engine in a program, and by default of a server. */
 #define WEFT_UNUSED_AFTER_US ((weft_usec)30 * 24 * 3600 * WEFT_SECOND)
 
 struct weft_engine_config {
@@ -23,7 +23,7 @@ struct weft_engine_config {
     uint32_t connections;             /* 0: 4 */
     uint32_t namespace_queues;        /* queues of one namespace, at most; 0: no limit */
     uint32_t namespace_workers;       /* worker names of one namespace, at most; 0: no limit */
-    weft_usec unused_after_us;        /* names and queues unused for so long go; 0: never */
+    weft_usec unused_after_us; /* names and queues unused for so long are removed; 0: never */
     /* Threads get connections strictly in the order in which they ask: see may_take() in tx.c. */
     bool in_turn;
     bool no_migrate;

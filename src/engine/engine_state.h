@@ -54,9 +54,9 @@ struct weft_engine {
     pthread_mutex_t ord_lock;
     int64_t last_ord;
     pthread_mutex_t sample_lock;
-    struct weft_id sampled;    /* how far invariant_check came; all 0: begin anywhere */
-    bool sample_goes_on;       /* the next pass goes on there */
-    struct weft_id reconciled; /* how far edge_cancel_reconciler came; sample_lock */
+    struct weft_id sampled;    /* position of invariant_check; all 0: begin anywhere */
+    bool sample_goes_on;       /* the next pass continues there */
+    struct weft_id reconciled; /* position of edge_cancel_reconciler; sample_lock */
     struct weft_scan_turns turns[WEFT_SCANNER_COUNT]; /* sample_lock */
     struct weft_inbox_turns inbox_turns;              /* sample_lock */
     weft_news_fn *on_news;                            /* NULL: no listener */

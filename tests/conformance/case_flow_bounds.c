@@ -294,7 +294,7 @@ static struct weft_flow_drain cancel_now(struct fixture *f, const struct weft_id
         .ns = "default", .flow = *flow, .how = how, .reason = "enough"};
     enum weft_flow_state state;
     struct weft_flow_drain drain = {0};
-    is_int(weft_engine_flow_cancel_now(f->a, &args, &state, &drain, &f->err), WEFT_OK, "cancel it");
+    is_int(weft_engine_flow_cancel(f->a, &args, &state, &drain, &f->err), WEFT_OK, "cancel it");
     return drain;
 }
 
@@ -412,7 +412,7 @@ CASE(flow_cascade_takes_turns)
            "no node of the small flow is ready before the round");
     const struct weft_id both[] = {large.answer.id, small.answer.id};
     told = (struct weft_id){0};
-    is_int(weft_engine_cascade_round(f->a, both, 2, &f->err), WEFT_OK, "a round");
+    is_int(weft_cascade_chunks(f->a, both, 2, WEFT_CASCADE_ROUND, &f->err), WEFT_OK, "a round");
     is_int(many_in(f, &small, WEFT_STATE_READY), 1, "the small flow moves on");
     uint64_t moved = many_in(f, &large, WEFT_STATE_READY);
     ok(moved > 0 && moved < PAIRS, "the round moves a part of the large flow: %d", (int)moved);

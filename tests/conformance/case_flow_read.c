@@ -147,7 +147,7 @@ CASE(flow_described_when_cancelled)
         .ns = "default", .flow = id, .how = WEFT_FLOW_CANCEL_ALL, .reason = "enough"};
     enum weft_flow_state state;
     struct weft_flow_drain drain = {.flow = id, .more = true};
-    is_int(weft_engine_flow_cancel(f->a, &args, &state, &f->err), WEFT_OK, "cancel");
+    is_int(weft_engine_flow_cancel(f->a, &args, &state, NULL, &f->err), WEFT_OK, "cancel");
     struct weft_flow_page page = read_page(f, &id, 0, NULL);
     is_int(page.flow.cancel, WEFT_FLOW_CANCEL_ALL, "marked at once");
     is_str(page.flow.reason, "enough", "the flow has the reason of the cancel");
@@ -329,7 +329,7 @@ CASE(flow_unseen)
     const struct weft_flow_cancelling args = {
         .ns = "default", .flow = id, .how = WEFT_FLOW_CANCEL_ALL, .remove = true};
     enum weft_flow_state state;
-    is_int(weft_engine_flow_cancel(f->a, &args, &state, &f->err), WEFT_OK, "delete");
+    is_int(weft_engine_flow_cancel(f->a, &args, &state, NULL, &f->err), WEFT_OK, "delete");
     expect_unseen(f, &id, "deleted");
 }
 

@@ -36,7 +36,7 @@ static void cancel_flow(struct fixture *f, const struct drawn *flow, bool remove
                                               .reason = "enough",
                                               .remove = remove};
     enum weft_flow_state state;
-    is_int(weft_engine_flow_cancel(f->a, &args, &state, &f->err), WEFT_OK, "cancel the flow");
+    is_int(weft_engine_flow_cancel(f->a, &args, &state, NULL, &f->err), WEFT_OK, "cancel the flow");
 }
 
 /* ---- dependency ------------------------------------------------------------------------------ */

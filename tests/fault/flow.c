@@ -16,7 +16,6 @@
 #include "engine/flow/flow_cancel.h"
 #include "engine/flow/flow_grow.h"
 #include "engine/flow/flow_submit.h"
-#include "engine/flow/sibling.h"
 #include "engine/job/claim.h"
 #include "engine/job/control.h"
 #include "engine/job/leases.h"
@@ -128,7 +127,7 @@ static void cancel(struct play *play, struct weft_engine *engine)
     enum weft_flow_state state;
     struct weft_err err;
     struct weft_flow_drain drain;
-    (void)!weft_engine_flow_cancel_now(engine, &args, &state, &drain, &err);
+    (void)!weft_engine_flow_cancel(engine, &args, &state, &drain, &err);
 }
 
 /* Behind what has ended and what runs. A repeat is refused where the first was carried out. */
@@ -246,7 +245,7 @@ static void clear(const struct play *play, struct weft_engine *clean)
         .ns = "default", .flow = play->flow, .how = WEFT_FLOW_CANCEL_ALL};
     enum weft_flow_state state;
     struct weft_err err;
-    if (weft_engine_flow_cancel(clean, &args, &state, &err) == WEFT_OK)
+    if (weft_engine_flow_cancel(clean, &args, &state, NULL, &err) == WEFT_OK)
         scan(play, clean);
 }
 

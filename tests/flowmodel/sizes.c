@@ -352,7 +352,7 @@ static void large_cancel(struct large *large)
     struct weft_flow_drain drain;
     const struct weft_flow_cancelling args = {
         .ns = "default", .flow = large->flow, .how = WEFT_FLOW_CANCEL_ALL};
-    is_int(weft_engine_flow_cancel_now(large->engine, &args, &state, &drain, &err), WEFT_OK,
+    is_int(weft_engine_flow_cancel(large->engine, &args, &state, &drain, &err), WEFT_OK,
            "cancel it");
     while (drain.more && !weft_engine_flow_drain(large->engine, &drain, &err))
         continue;

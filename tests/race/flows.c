@@ -106,7 +106,7 @@ void do_cancel(void *context)
     enum weft_flow_state state;
     const struct weft_flow_cancelling args = {
         .ns = "default", .flow = doer->flow->answer.id, .how = WEFT_FLOW_CANCEL_ALL};
-    doer->rc = weft_engine_flow_cancel(doer->engine, &args, &state, &doer->err);
+    doer->rc = weft_engine_flow_cancel(doer->engine, &args, &state, NULL, &doer->err);
 }
 
 void do_nothing(void *context, const struct weft_id *flow, size_t count)

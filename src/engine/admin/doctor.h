@@ -25,8 +25,8 @@ WEFT_MUST_CHECK enum weft_rc weft_engine_examine(struct weft_engine *engine,
                                                  struct weft_err *err);
 
 /*
- * Checks what must always be true of the whole store. WEFT_CORRUPT names the first problem.
- * Reads everything: for tests and for `weft doctor`.
+ * Checks the invariants of the whole store (ARCHITECTURE.md). WEFT_CORRUPT names the first broken
+ * row. Reads everything: for tests and for `weft doctor`.
  */
 WEFT_MUST_CHECK enum weft_rc weft_engine_check(struct weft_engine *engine, struct weft_err *err);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Replicas as they see each other: a row each, written with every heartbeat. No rule of the work
- * depends on these rows but one, the grace of a server that comes up: see net/upkeep/supervisor.c.
+ * Replicas: each writes its row with every heartbeat. One rule depends on these rows: the grace
+ * after the start of a server (net/upkeep/supervisor.c).
  */
 
 #include "engine/admin/replicas.h"

@@ -4,9 +4,9 @@
  * Tokens: making, listing, rotating and revoking them, and when they were last used.
  *
  * A token is a row, and each rotation adds a row with another secret (see 0008-tokens.pg.sql). Ids
- * are never given twice, and neither the namespace nor the scopes of a token ever change, so what
- * a caller may reach is decided on rows that were read before. Rotations and revocations lock the
- * row of the token and read its secrets after that.
+ * are never given twice, and neither the namespace nor the scopes of a token ever change, so the
+ * rights of a caller may be checked on rows that were read before the change. Rotations and
+ * revocations lock the row of the token and read its secrets after that.
  */
 
 #include "engine/admin/tokens.h"
@@ -16,6 +16,7 @@
 #include "base/err.h"
 #include "core/spec.h"
 #include "engine/engine_state.h"
+#include "engine/tx/batch.h"
 
 #include <string.h>
 
@@ -55,9 +56,10 @@ static void put_add(struct weft_call *call, struct weft_arena *arena,
                                    .secret_of = weft_unless_zero(token->token)};
 }
 
-static enum weft_rc add_token(struct weft_engine *engine, struct weft_token_row *token,
-                              weft_usec now_us, struct weft_err *err)
+enum weft_rc weft_engine_token_add(struct weft_engine *engine, struct weft_token_row *token,
+                                   struct weft_err *err)
 {
+    weft_usec now_us = weft_clock_now(engine->clock);
     enum weft_rc rc = check_token(token, now_us, err);
     if (rc)
         return rc;
@@ -73,12 +75,6 @@ static enum weft_rc add_token(struct weft_engine *engine, struct weft_token_row 
     }
     weft_arena_free(arena);
     return rc;
-}
-
-enum weft_rc weft_engine_token_add(struct weft_engine *engine, struct weft_token_row *token,
-                                   struct weft_err *err)
-{
-    return add_token(engine, token, weft_clock_now(engine->clock), err);
 }
 
 enum weft_rc weft_engine_tokens(struct weft_engine *engine, struct weft_arena *arena,
@@ -218,7 +214,7 @@ static enum weft_rc find_token(struct weft_engine *engine, const struct weft_tok
 
 /* ---- Create ---------------------------------------------------------------------------------- */
 
-/* When it expires, from the two ways to say so; 0: never. */
+/* When a token expires, from a duration or a moment; 0: never. */
 static enum weft_rc read_expiry(int64_t expires_ms, weft_usec expires_us, weft_usec now_us,
                                 weft_usec *ret_us, struct weft_err *err)
 {
@@ -282,7 +278,7 @@ enum weft_rc weft_engine_token_create(struct weft_engine *engine,
     if (rc)
         return rc;
     make_secret(&row, secret);
-    rc = add_token(engine, &row, now_us, err);
+    rc = weft_engine_token_add(engine, &row, err);
     if (rc)
         return rc;
     *ret_token = (struct weft_token){.id = row.id,
@@ -314,10 +310,10 @@ struct turning {
     int64_t grace_ms;
     struct weft_token_row row; /* the new secret */
     weft_usec now_us;          /* when it was made */
-    weft_usec old_us;          /* until when those before are good */
+    weft_usec old_us;          /* until when the older secrets are good */
 };
 
-/* The token as its newest secret has it: what the new one takes over. */
+/* Copies name, namespace and scopes of the newest secret to the new one. */
 static enum weft_rc take_over(struct weft_tx *tx, struct turning *turning, struct weft_err *err)
 {
     struct weft_call call;
@@ -423,5 +419,56 @@ enum weft_rc weft_engine_token_revoke(struct weft_engine *engine,
     enum weft_rc rc = find_token(engine, caller, id, arena, ret_token, err);
     if (!rc)
         rc = weft_tx_do(&tx, WEFT_TX_WRITE, revoke_body, &ret_token->id, err);
+    return rc;
+}
+
+/* ---- Namespaces of executions ---------------------------------------------------------------- */
+
+static enum weft_rc find_chunk(struct weft_engine *engine, const struct weft_id_column *ids,
+                               const struct weft_chunk *chunk, const char **ret_ns,
+                               struct weft_err *err)
+{
+    struct weft_arena *arena = weft_arena_new();
+    struct weft_call call;
+    struct weft_rows rows = {0};
+    struct weft_execution_queues_in *in = weft_call_execution_queues(&call, arena, chunk->count);
+    for (size_t k = 0; k < chunk->count; k++)
+        in->row[k].id = *weft_column_id(ids, chunk->item[k]);
+    enum weft_rc rc = weft_tx_once(engine, WEFT_TX_READ, &call, arena, &rows, err);
+    struct weft_id_list queues = {0};
+    const struct weft_execution_queues_out *row = weft_out_execution_queues(&rows);
+    if (!rc) {
+        queues.id = weft_new_array(arena, int32_t, rows.count + 1);
+        for (size_t i = 0; i < rows.count; i++)
+            queues.id[queues.count++] = row[i].queue;
+        rc = weft_load_queues(engine, &queues, err);
+    }
+    for (size_t i = 0; i < queues.count && !rc; i++) {
+        ret_ns[chunk->item[weft_chunk_find(chunk, ids, &row[i].id)]] =
+            weft_find_queue(engine, queues.id[i])->ns_name;
+    }
+    weft_arena_free(arena);
+    return rc;
+}
+
+enum weft_rc weft_engine_namespaces(struct weft_engine *engine, const struct weft_id_column *ids,
+                                    const char **ret_ns, struct weft_err *err)
+{
+    struct weft_arena *arena = weft_arena_new();
+    struct weft_chunks chunks = weft_chunks_by_id(ids, NULL, arena);
+    for (size_t i = 0; i < ids->count; i++)
+        ret_ns[i] = NULL;
+    enum weft_rc rc = WEFT_OK;
+    size_t c = 0;
+    for (; c < chunks.count && chunks.chunk[c].round == 0 && !rc; c++)
+        rc = find_chunk(engine, ids, &chunks.chunk[c], ret_ns, err);
+    /* An id that the list has again has the namespace found the first time. */
+    for (; c < chunks.count && !rc; c++)
+        for (size_t k = 0; k < chunks.chunk[c].count; k++) {
+            size_t item = chunks.chunk[c].item[k], at = 0;
+            ret_ns[item] =
+                ret_ns[weft_chunks_next(&chunks, 1, ids, weft_column_id(ids, item), &at)];
+        }
+    weft_arena_free(arena);
     return rc;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Workers as people see them: what servers heard of them, and the end of one. Nothing here is on
- * the path of a claim, and no rule depends on these rows: a worker without one works all the same.
+ * The list of workers, from the claims that servers received, and the goodbye of a worker. No claim
+ * waits for these rows, and no rule depends on them: a worker without a row can work.
  */
 
 #include "engine/admin/workers.h"
@@ -23,7 +23,7 @@ enum {
     GOODBYE_CHUNKS_MAX = 1000,
 };
 
-/* ---- What was heard -------------------------------------------------------------------------- */
+/* ---- Workers seen ---------------------------------------------------------------------------- */
 
 static const char *names_text(const char *const *name, size_t count, struct weft_arena *arena)
 {
@@ -79,7 +79,7 @@ static enum weft_rc intern(struct weft_engine *engine, const struct weft_worker_
     return rc ? rc : weft_intern_names(engine, true, name, count, err);
 }
 
-/* One call of at most WEFT_BATCH_MAX; of a worker that is there twice, what was heard last. */
+/* One call of at most WEFT_BATCH_MAX; for a worker that occurs twice, the later claim. */
 static enum weft_rc put_chunk(struct weft_engine *engine, const struct weft_worker_seen *seen,
                               size_t count, struct weft_err *err)
 {
@@ -187,8 +187,8 @@ struct goodbye {
 };
 
 /*
- * Releases up to WEFT_BATCH_MAX leases; when there were none, the worker leaves the list, and it
- * lets go of the leases that others ended.
+ * Releases up to WEFT_BATCH_MAX leases; if there are none, removes the worker from the list and its
+ * draining leases.
  */
 static enum weft_rc goodbye_body(struct weft_tx *tx, void *context, struct weft_err *err)
 {

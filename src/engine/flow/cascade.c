@@ -41,10 +41,7 @@
 #include "engine/flow/cascade_read.h"
 #include "engine/job/change.h"
 
-enum {
-    FLOWS_AT_ONCE = 256, /* of one hop */
-    ROUND_HOPS = 2,
-};
+enum { FLOWS_AT_ONCE = 256 }; /* of one hop */
 
 /* ---- Deciding -------------------------------------------------------------------------------- */
 
@@ -421,10 +418,4 @@ enum weft_rc weft_engine_cascade(struct weft_engine *engine, const struct weft_i
                                  size_t count, struct weft_err *err)
 {
     return weft_cascade_chunks(engine, flow, count, UINT64_MAX, err);
-}
-
-enum weft_rc weft_engine_cascade_round(struct weft_engine *engine, const struct weft_id *flow,
-                                       size_t count, struct weft_err *err)
-{
-    return weft_cascade_chunks(engine, flow, count, ROUND_HOPS, err);
 }

@@ -237,44 +237,25 @@ static enum weft_rc cancel_body(struct weft_tx *tx, struct weft_flow_hold_out *r
     return rc || !call->now ? rc : drain_chunk(tx, &call->chunk, &flow, err);
 }
 
-static enum weft_rc cancel_flow(struct weft_engine *engine, struct cancel_call *call,
-                                struct weft_err *err)
+enum weft_rc weft_engine_flow_cancel(struct weft_engine *engine,
+                                     const struct weft_flow_cancelling *args,
+                                     enum weft_flow_state *ret_state,
+                                     struct weft_flow_drain *ret_drain, struct weft_err *err)
 {
-    const struct weft_flow_cancelling *args = call->args;
+    struct cancel_call call = {.args = args, .now = ret_drain != NULL};
     struct weft_tx tx = {.engine = engine, .arena = weft_arena_new()};
     enum weft_rc rc = weft_text_check(args->reason, WEFT_REASON_MAX, "reason", err);
     if (!rc && (args->how < WEFT_FLOW_CANCEL_ALL || args->how > WEFT_FLOW_CANCEL_ONLY))
         rc = weft_fail_field(err, WEFT_INVALID_VALUE, "policy",
                              "policy must be all, pending or flow_only");
     if (!rc)
-        rc = weft_flow_change(&tx, args->ns, &args->flow, cancel_body, call, err);
-    if (!rc)
-        look_for_ends(engine, &tx, &args->flow, &call->chunk.changes);
-    weft_arena_free(tx.arena);
-    return rc;
-}
-
-enum weft_rc weft_engine_flow_cancel(struct weft_engine *engine,
-                                     const struct weft_flow_cancelling *args,
-                                     enum weft_flow_state *ret_state, struct weft_err *err)
-{
-    struct cancel_call call = {.args = args};
-    enum weft_rc rc = cancel_flow(engine, &call, err);
-    if (!rc)
-        *ret_state = call.state;
-    return rc;
-}
-
-enum weft_rc weft_engine_flow_cancel_now(struct weft_engine *engine,
-                                         const struct weft_flow_cancelling *args,
-                                         enum weft_flow_state *ret_state,
-                                         struct weft_flow_drain *ret_drain, struct weft_err *err)
-{
-    struct cancel_call call = {.args = args, .now = true};
-    enum weft_rc rc = cancel_flow(engine, &call, err);
+        rc = weft_flow_change(&tx, args->ns, &args->flow, cancel_body, &call, err);
     if (!rc) {
+        look_for_ends(engine, &tx, &args->flow, &call.chunk.changes);
         *ret_state = call.state;
-        *ret_drain = call.chunk.drain;
     }
+    if (!rc && ret_drain)
+        *ret_drain = call.chunk.drain;
+    weft_arena_free(tx.arena);
     return rc;
 }

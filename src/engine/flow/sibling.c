@@ -36,7 +36,7 @@
  * walks over ended upstreams again. Two processes may walk one group at once.
  */
 
-#include "engine/flow/sibling.h"
+#include "engine/flow/cascade.h"
 
 #include "base/arena.h"
 #include "base/id.h"

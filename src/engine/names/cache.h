@@ -37,7 +37,7 @@ static inline void weft_key_text(struct weft_cache_key *key, const char *text)
     weft_key_bytes(key, text, strlen(text) + 1);
 }
 
-/* The value of a number, also of an earlier lineage. Takes names.lock. */
+/* The cached row with this id, also of an earlier lineage; NULL: none. Takes names.lock. */
 void *weft_cache_find(struct weft_names *names, enum weft_cache cache, int32_t id);
 
 /* A load: one of name_load, queue_load, policy_load, whose only parameter is the id. */
@@ -50,8 +50,8 @@ WEFT_MUST_CHECK enum weft_rc weft_load_unknown(struct weft_engine *engine, enum 
                                                const struct weft_id_list *list,
                                                struct weft_load *ret_load, struct weft_err *err);
 
-/* Before ids are taken from the caches to be written: forgets the texts if the last poll that told
- * which rows are retired is long ago. */
+/* Call before an id from a cache is written: empties the caches by text if the last poll that
+ * reported retired rows is long ago. */
 void weft_names_check_age(struct weft_names *names);
 
 /* These rows are wanted: they are not retired any more. */

@@ -3,12 +3,12 @@
 /*
  * How many queues and worker names each namespace has, for the limits on them.
  *
- * The number is that of a count of the store, which stops at the limit, and of what this process
- * has reserved since, which includes rows that existed and were new to this process alone. So it
- * is below the truth by no more than other replicas have added since the count: the limit may be
- * passed by as many as they add in a minute. Where it says that there is no room, the store is
- * counted again, unless nothing was reserved since the last count and that was within the last
- * second: so a namespace that is full costs a count a second, however often it tries.
+ * The number is a count of rows in the store, which stops at the limit, plus the rows that this
+ * process has reserved since, including rows that existed and were new to this process alone. So
+ * the number is too low by the rows that other replicas have added since the count: a namespace may
+ * exceed its limit by as many rows as they add in a minute. If there is no room, this process
+ * counts again, unless it reserved nothing since the last count and that count is less than a
+ * second old: so a full namespace costs one count a second, however many submissions are refused.
  */
 
 #include "engine/names/census.h"

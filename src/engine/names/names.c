@@ -5,9 +5,9 @@
  *
  * A row is created in a transaction of its own, committed before its first use, and cached only
  * after that commit: no cache can hold an id that a rollback took back, and no hot transaction
- * waits for another one's new name. Rows are never changed, and an id is never used twice, so what
- * is cached under an id is never wrong. What is cached under a text may be wrong once its row was
- * removed: unused.h says why no such id is written.
+ * waits for another one's new name. Rows are never changed, and an id is never used twice, so a row
+ * cached under its id is never wrong. A row cached under its text is wrong once it was removed from
+ * the store: unused.h says why no such id is written.
  */
 
 #include "engine/names/names.h"
@@ -53,9 +53,9 @@ void weft_names_done(struct weft_names *names)
  * kept until the engine is closed: a store changes its lineage a few times in the life of a process
  * at most.
  *
- * An operation that has loaded its rows before goes on with what it read: the find functions look
- * in the old caches for what the new ones do not have. Code that decides whether a row must be
- * loaded, or which id is written, looks in the new ones alone.
+ * An operation that loaded its rows before the change goes on with them: the find functions look in
+ * the old caches for ids that the new ones do not have. Code that decides whether a row must be
+ * loaded, or which id is written, looks in the new caches alone.
  */
 void weft_names_suspect(struct weft_names *names)
 {

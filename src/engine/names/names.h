@@ -18,7 +18,7 @@ struct weft_tx;
 struct weft_name {
     int32_t id, sort, ns;
     const char *text;
-    bool retired; /* names.lock; its id is not written before it was looked up again: unused.h */
+    bool retired; /* names.lock; the name is looked up again before its id is written: unused.h */
 };
 
 /* A queue with all its names at hand. Lives as long as the engine. */
@@ -72,8 +72,9 @@ struct weft_name_want {
 };
 
 /*
- * Loads queues, policies and names by id; then the find functions cannot miss. Inside a transaction
- * `tx` must be given: asking for a second connection while holding one could wait for ever.
+ * Ids of queues, policies or names to load; afterwards the find functions have them. A caller
+ * inside a transaction must give `tx`: to ask for a second connection while holding one could wait
+ * for ever.
  */
 struct weft_id_list {
     int32_t *id;
@@ -83,7 +84,7 @@ struct weft_id_list {
 void weft_names_init(struct weft_names *names);
 void weft_names_done(struct weft_names *names);
 
-/* The store has another lineage: what is cached may not exist there. */
+/* The store has another lineage: cached rows may not exist there. */
 void weft_names_suspect(struct weft_names *names);
 
 /* A poll found that this row is retired in the store. */
@@ -92,14 +93,15 @@ void weft_names_retired(struct weft_names *names, enum weft_interned what, int32
 /* A poll that began at `began_us` (boot time) has reported all retired rows. */
 void weft_names_retired_seen(struct weft_names *names, weft_usec began_us);
 
-/* Finds names, and adds what is missing when `add` (in a transaction of its own). */
+/* Finds names; with `add`, missing names are added in a transaction of its own. */
 WEFT_MUST_CHECK enum weft_rc weft_intern_names(struct weft_engine *engine, bool add,
                                                struct weft_name_want *want, size_t count,
                                                struct weft_err *err);
 
 /*
- * The queue of each resolved spec; items with skip[i] are left out. refused: NULL for no limit, or
- * whether an item was refused because its namespace may not have a queue more; its queue is NULL.
+ * The queue of each resolved spec; items with skip[i] are left out. ret_refused NULL: the limit
+ * does not apply; otherwise whether a queue was refused because its namespace has as many as it
+ * may: the queue of such an item is NULL.
  */
 WEFT_MUST_CHECK enum weft_rc weft_intern_queues(struct weft_engine *engine,
                                                 const struct weft_resolved *spec, const bool *skip,

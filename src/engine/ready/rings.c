@@ -239,7 +239,7 @@ void weft_rings_put(struct weft_rings *rings, const struct weft_queue *queue, ui
         listed->tick = tick;
 }
 
-/* The ring of a lane stays: claims may ask for it again, and it knows how far its walk came. */
+/* The ring of a lane stays: claims may ask for the lane again, and the ring has its walk. */
 void weft_rings_remove(struct weft_rings *rings, struct weft_listed *listed)
 {
     for (size_t which = 0; which < WEFT_RINGS_OF_A_QUEUE; which++)
@@ -250,7 +250,7 @@ void weft_rings_remove(struct weft_rings *rings, struct weft_listed *listed)
     free(listed);
 }
 
-/* Takes off what is stale in a lane. A removal may free its tenant, so that is left before it. */
+/* Takes stale queues of a lane off. A removal may free its tenant: `next` is read before it. */
 static void sweep_lane(struct weft_rings *rings, const struct weft_ring *lane, uint64_t tick)
 {
     struct weft_ring_tenant *tenant = lane->first, *next;
@@ -261,7 +261,7 @@ static void sweep_lane(struct weft_rings *rings, const struct weft_ring *lane, u
                 bool last = tenant->count == 1;
                 weft_rings_remove(rings, tenant->queue[i - 1]);
                 if (last)
-                    break; /* and it is gone */
+                    break; /* the tenant was freed */
             }
     }
 }

@@ -321,8 +321,8 @@ static enum weft_rc drain(struct weft_request *request, struct cancelling *cance
         if (cancel->marked)
             rc = weft_engine_flow_drain(engine, &cancel->drain, err);
         else
-            rc = weft_engine_flow_cancel_now(engine, &cancel->args, &cancel->answer.state,
-                                             &cancel->drain, err);
+            rc = weft_engine_flow_cancel(engine, &cancel->args, &cancel->answer.state,
+                                         &cancel->drain, err);
         cancel->marked |= !rc;
         chunks++;
     } while (!rc && cancel->drain.more &&

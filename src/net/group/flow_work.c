@@ -148,7 +148,7 @@ void weft_flow_work_add(void *context, const struct weft_id *flow, size_t count)
 enum weft_rc weft_flow_work_cascade(struct weft_server *server, const struct weft_id *flow,
                                     size_t count, struct weft_err *err)
 {
-    return weft_engine_cascade_round(server->engine, flow, count, err);
+    return weft_cascade_chunks(server->engine, flow, count, WEFT_CASCADE_ROUND, err);
 }
 
 /* A flow that another replica or the scanner has locked is drained by it. */

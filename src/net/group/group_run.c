@@ -9,7 +9,7 @@
 #include "base/arena.h"
 #include "base/err.h"
 #include "base/limits.h"
-#include "engine/admin/access.h"
+#include "engine/admin/tokens.h"
 #include "engine/job/joint.h"
 #include "engine/tx/batch.h"
 #include "net/api/api_control.h"
