@@ -8,7 +8,7 @@
 #include "engine/admin/workers.h"
 #include "engine/engine.h"
 #include "engine/engine_state.h"
-#include "engine/flow/flow_submit.h"
+#include "engine/flow/flow.h"
 #include "engine/job/lease_watch.h"
 #include "engine/job/submit.h"
 #include "store/fault/fault.h"

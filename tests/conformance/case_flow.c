@@ -6,7 +6,7 @@
 
 #include "base/arena.h"
 #include "engine/flow/cascade.h"
-#include "engine/flow/flow_submit.h"
+#include "engine/flow/flow.h"
 #include "weft/weft.h"
 
 CASE(flow_diamond)

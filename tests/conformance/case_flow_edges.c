@@ -4,8 +4,7 @@
 
 #include "flows.h"
 
-#include "engine/flow/flow_grow.h"
-#include "engine/flow/flow_submit.h"
+#include "engine/flow/flow.h"
 #include "weft/weft.h"
 
 #include <stdlib.h>

@@ -6,10 +6,7 @@
 
 #include "base/arena.h"
 #include "base/clock.h"
-#include "engine/flow/flow_cancel.h"
-#include "engine/flow/flow_grow.h"
-#include "engine/flow/flow_read.h"
-#include "engine/flow/flow_submit.h"
+#include "engine/flow/flow.h"
 #include "engine/job/control_filter.h"
 #include "engine/job/execution_read.h"
 #include "engine/job/list.h"

@@ -5,7 +5,7 @@
 #include "flows.h"
 
 #include "engine/flow/cascade_read.h"
-#include "engine/flow/flow_cancel.h"
+#include "engine/flow/flow.h"
 #include "engine/job/control.h"
 #include "engine/job/control_filter.h"
 #include "weft/weft.h"

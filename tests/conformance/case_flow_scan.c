@@ -6,7 +6,7 @@
 #include "flows.h"
 
 #include "base/id.h"
-#include "engine/flow/flow_cancel.h"
+#include "engine/flow/flow.h"
 #include "engine/job/execution_read.h"
 #include "engine/job/list.h"
 #include "engine/ready/poll.h"

@@ -35,9 +35,7 @@
 
 #include "base/clock.h"
 #include "engine/engine.h"
-#include "engine/flow/flow_cancel.h"
-#include "engine/flow/flow_grow.h"
-#include "engine/flow/flow_submit.h"
+#include "engine/flow/flow.h"
 #include "weft/weft.h"
 
 static void cancel_flow(struct fixture *f, const struct drawn *flow, enum weft_flow_cancel how)

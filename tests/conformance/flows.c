@@ -6,8 +6,7 @@
 
 #include "base/arena.h"
 #include "engine/flow/cascade.h"
-#include "engine/flow/flow_read.h"
-#include "engine/flow/flow_submit.h"
+#include "engine/flow/flow.h"
 #include "engine/job/claim.h"
 #include "engine/tx/commit_effects.h"
 #include "engine/tx/tx.h"

@@ -11,7 +11,7 @@
 
 #include "flows.h"
 
-#include "engine/flow/flow_cancel.h"
+#include "engine/flow/flow.h"
 #include "engine/job/leases.h"
 #include "engine/scan/pass.h"
 #include "engine/tx/commit_effects.h"

@@ -4,9 +4,7 @@
 
 #include "base/arena.h"
 #include "engine/flow/cascade.h"
-#include "engine/flow/flow_cancel.h"
-#include "engine/flow/flow_grow.h"
-#include "engine/flow/flow_submit.h"
+#include "engine/flow/flow.h"
 #include "engine/job/claim.h"
 #include "engine/job/leases.h"
 #include "store/fault/fault.h"

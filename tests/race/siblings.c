@@ -11,7 +11,7 @@
 
 #include "engine/flow/cascade.h"
 #include "engine/flow/cascade_read.h"
-#include "engine/flow/flow_submit.h"
+#include "engine/flow/flow.h"
 #include "engine/job/control.h"
 #include "store/fault/fault.h"
 #include "weft/weft.h"

@@ -14,7 +14,7 @@
 #include "engine/admin/doctor.h"
 #include "engine/engine.h"
 #include "engine/flow/cascade.h"
-#include "engine/flow/flow_submit.h"
+#include "engine/flow/flow.h"
 #include "engine/job/claim.h"
 #include "engine/job/execution_read.h"
 #include "engine/job/leases.h"

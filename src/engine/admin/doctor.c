@@ -12,7 +12,6 @@
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/err.h"
-#include "base/id.h"
 #include "engine/admin/replicas.h"
 #include "engine/engine_state.h"
 #include "store/migrate.h"

@@ -11,7 +11,6 @@
 #include "core/spec.h"
 #include "engine/engine_state.h"
 
-#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -241,17 +240,6 @@ static enum weft_rc no_lane(const char *lane, struct weft_err *err)
                      "ended in the last hour");
 }
 
-/* The id of a lane and of its namespace, 0 when no lane ever had that name. */
-static enum weft_rc find_lane(struct weft_engine *engine, const char *ns, const char *lane,
-                              struct weft_name_want *ret_lane, struct weft_err *err)
-{
-    *ret_lane = (struct weft_name_want){.sort = WEFT_NAME_LANE, .text = lane};
-    enum weft_rc rc = weft_find_namespace(engine, ns, &ret_lane->ns, err);
-    if (!rc)
-        rc = weft_name_check(lane, "lane", err);
-    return rc || ret_lane->ns == 0 ? rc : weft_intern_names(engine, false, ret_lane, 1, err);
-}
-
 /* Whether a lane without settings has executions that are not over, or that ended lately. */
 static enum weft_rc is_used(struct weft_engine *engine, const struct weft_name_want *lane,
                             struct weft_arena *arena, bool *ret_used, struct weft_err *err)
@@ -277,11 +265,11 @@ enum weft_rc weft_engine_lane(struct weft_engine *engine, const char *ns, const 
                               struct weft_arena *arena, struct weft_lane *ret_lane,
                               struct weft_err *err)
 {
-    struct weft_name_want lane;
+    struct weft_name_want lane = {.sort = WEFT_NAME_LANE, .text = name};
     struct weft_call call;
     struct weft_rows rows = {0};
     bool used = false;
-    enum weft_rc rc = find_lane(engine, ns, name, &lane, err);
+    enum weft_rc rc = weft_find_in_namespace(engine, ns, "lane", &lane, err);
     if (!rc && lane.id == 0)
         rc = no_lane(name, err);
     if (rc)
@@ -303,10 +291,10 @@ enum weft_rc weft_engine_lane_remove(struct weft_engine *engine, const char *ns,
                                      struct weft_arena *arena, struct weft_lane *ret_lane,
                                      struct weft_err *err)
 {
-    struct weft_name_want lane;
+    struct weft_name_want lane = {.sort = WEFT_NAME_LANE, .text = name};
     struct weft_call call;
     struct weft_rows rows = {0};
-    enum weft_rc rc = find_lane(engine, ns, name, &lane, err);
+    enum weft_rc rc = weft_find_in_namespace(engine, ns, "lane", &lane, err);
     if (!rc && lane.id != 0) {
         weft_call_lane_remove(&call, arena)->lane = lane.id;
         rc = weft_tx_once(engine, WEFT_TX_WRITE, &call, arena, &rows, err);

@@ -146,7 +146,7 @@ static void put_back(struct weft_engine *engine, const struct weft_tally *copy)
 
 static int by_lane(const void *left, const void *right)
 {
-    const struct weft_lane_hour *a = left, *b = right;
+    const struct weft_tally_read_out *a = left, *b = right;
     return (a->lane > b->lane) - (a->lane < b->lane);
 }
 
@@ -183,21 +183,16 @@ enum weft_rc weft_tally_hours(struct weft_engine *engine, int32_t ns, struct wef
     if (rc)
         return rc;
     struct weft_lane_hours hours = {
-        .item = weft_new_array(arena, struct weft_lane_hour, rows.count + copy.count + 1)};
+        .item = weft_new_array(arena, struct weft_tally_read_out, rows.count + copy.count + 1)};
     const struct weft_tally_read_out *row = weft_out_tally_read(&rows);
     for (size_t i = 0; i < rows.count; i++)
-        hours.item[hours.count++] = (struct weft_lane_hour){
-            .ns = row[i].namespace,
-            .lane = row[i].lane,
-            .succeeded = row[i].succeeded,
-            .failed = row[i].failed,
-        };
+        hours.item[hours.count++] = row[i];
     for (size_t i = 0; i < copy.count; i++) {
         const struct weft_queue *queue = weft_find_queue(engine, copy.entry[i].queue);
         if ((ns != WEFT_ALL_NAMESPACES && queue->ns != ns) || copy.entry[i].minute < since)
             continue;
-        hours.item[hours.count++] = (struct weft_lane_hour){
-            .ns = queue->ns,
+        hours.item[hours.count++] = (struct weft_tally_read_out){
+            .namespace = queue->ns,
             .lane = queue->lane,
             .succeeded = copy.entry[i].succeeded,
             .failed = copy.entry[i].failed,
@@ -364,10 +359,10 @@ static size_t put_ended(const struct weft_lane_hours *hours, struct counted *ite
 {
     size_t count = 0;
     for (size_t i = 0; i < hours->count; i++) {
-        const struct weft_lane_hour *hour = &hours->item[i];
+        const struct weft_tally_read_out *hour = &hours->item[i];
         if (hour->succeeded == 0 && hour->failed <= 0)
             continue;
-        item[count] = (struct counted){.ns = hour->ns, .lane = hour->lane};
+        item[count] = (struct counted){.ns = hour->namespace, .lane = hour->lane};
         item[count].count.succeeded_1h = (uint64_t)hour->succeeded;
         if (hour->failed > 0)
             item[count].count.failed_1h = (uint64_t)hour->failed;

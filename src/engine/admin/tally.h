@@ -5,6 +5,7 @@
 /* Ends counted per minute in memory, for succeeded_1h and failed_1h; executions by state. */
 
 #include "engine/engine.h"
+#include "store/store.h"
 
 #include <pthread.h>
 
@@ -25,14 +26,9 @@ struct weft_tally {
     int64_t purged; /* the minute in which old rows were last removed by this process */
 };
 
-/* The ends of a lane in the last hour. */
-struct weft_lane_hour {
-    int32_t ns, lane;
-    int64_t succeeded, failed; /* failed may be below 0: see tally.c */
-};
-
+/* The ends of lanes in the last hour. `failed` may be below 0: see tally.c. */
 struct weft_lane_hours {
-    struct weft_lane_hour *item; /* in the arena */
+    struct weft_tally_read_out *item; /* by lane; in the arena */
     size_t count;
 };
 enum { WEFT_ALL_NAMESPACES = -1 };

@@ -221,19 +221,14 @@ static enum weft_rc goodbye_body(struct weft_tx *tx, void *context, struct weft_
 enum weft_rc weft_engine_goodbye(struct weft_engine *engine, const char *ns, const char *worker,
                                  uint64_t *ret_released, struct weft_err *err)
 {
-    int32_t space;
     uint64_t released = 0;
-    enum weft_rc rc = weft_find_namespace(engine, ns, &space, err);
-    if (!rc)
-        rc = weft_name_check(worker, "worker", err);
-    struct weft_name_want name = {.sort = WEFT_NAME_WORKER, .ns = space, .text = worker};
-    if (!rc && space)
-        rc = weft_intern_names(engine, false, &name, 1, err);
+    struct weft_name_want name = {.sort = WEFT_NAME_WORKER, .text = worker};
+    enum weft_rc rc = weft_find_in_namespace(engine, ns, "worker", &name, err);
     if (rc)
         return rc;
     bool more = name.id != 0;
     for (int chunk = 0; chunk < GOODBYE_CHUNKS_MAX && more && !rc; chunk++) {
-        struct goodbye goodbye = {.worker = name.id, .ns = space};
+        struct goodbye goodbye = {.worker = name.id, .ns = name.ns};
         struct weft_tx tx = {.engine = engine, .arena = weft_arena_new()};
         rc = weft_tx_do(&tx, WEFT_TX_WRITE, goodbye_body, &goodbye, err);
         more = !rc && goodbye.changes.count > 0;

@@ -34,7 +34,6 @@
 
 #include "base/arena.h"
 #include "base/clock.h"
-#include "base/id.h"
 #include "core/join.h"
 #include "core/state.h"
 #include "engine/engine_state.h"

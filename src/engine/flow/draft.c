@@ -12,8 +12,6 @@
 #include "base/id.h"
 #include "engine/engine_state.h"
 
-#include <string.h>
-
 enum { NODES_AT_ONCE = 1000, EDGES_AT_ONCE = 5000 };
 
 /* ---- Checking -------------------------------------------------------------------------------- */

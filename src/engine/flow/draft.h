@@ -22,8 +22,8 @@ struct weft_draft {
 };
 
 /*
- * Checks the graph and every node, and resolves them: what can be wrong is found here, before
- * anything is written. The error names the node. Adds to the fingerprint when it is not NULL.
+ * Checks the graph and every node, and resolves them, before anything is written. The error names
+ * the node. Adds to the fingerprint when it is not NULL.
  */
 WEFT_MUST_CHECK enum weft_rc weft_draft_resolve(struct weft_draft *draft,
                                                 const struct weft_graph_input *input,
@@ -34,7 +34,7 @@ void weft_draft_mint(struct weft_draft *draft, const struct weft_id *last);
 /* Namespaces, queues and policies of all members, and their places in the order. */
 WEFT_MUST_CHECK enum weft_rc weft_draft_place(struct weft_engine *engine, struct weft_draft *draft,
                                               struct weft_err *err);
-/* What began with the nodes, and what will become due. */
+/* Reports ready nodes and due times, for the effects of the commit. */
 void weft_draft_news(const struct weft_draft *draft, struct weft_commit_effects *news);
 
 struct weft_node_ref {
@@ -46,7 +46,7 @@ struct weft_edge_ref {
     const struct weft_id *upstream, *downstream;
 };
 
-/* The rows of drafts, all nodes before all edges: a store may look up what an edge names. */
+/* The rows of drafts, all nodes before all edges: a store may look up the nodes of an edge. */
 struct weft_draft_rows {
     struct weft_node_ref *node;
     size_t nodes;
@@ -62,7 +62,7 @@ struct weft_draft_part {
     const struct weft_edge_ref *edge;
     size_t count, at; /* behind so many nodes and edges */
 };
-/* Goes on to the next part, of at most `most` rows (0: what fits); false when all were given. */
+/* Moves to the next part, of at most `most` rows (0: all that fit); false behind the last one. */
 bool weft_draft_next(const struct weft_draft_rows *rows, size_t most, struct weft_draft_part *part);
 WEFT_MUST_CHECK enum weft_rc weft_draft_put_part(struct weft_tx *tx,
                                                  const struct weft_draft_part *part,

@@ -21,7 +21,7 @@
  * row: hops, chunks of members and changes of the graph hold it, each for one bounded transaction.
  */
 
-#include "engine/flow/flow_cancel.h"
+#include "engine/flow/flow.h"
 
 #include "base/arena.h"
 #include "base/err.h"

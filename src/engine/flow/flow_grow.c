@@ -15,7 +15,7 @@
  * a cycle: any new cycle contains one of them. If there is one, the transaction is rolled back.
  */
 
-#include "engine/flow/flow_grow.h"
+#include "engine/flow/flow.h"
 
 #include "base/arena.h"
 #include "base/clock.h"
@@ -389,7 +389,7 @@ static enum weft_rc write_edges(struct weft_tx *tx, const struct edging *edging,
     }
     for (size_t i = 0; i < edging->count; i++) {
         const struct weft_nodes_named_out *node = &edging->node[i];
-        if (node->state.set) /* it has ended, so it is a `from`: what edges lead to is blocked */
+        if (node->state.set) /* it has ended, so it is a `from`: a `to` is blocked */
             add->row[hints++] =
                 (struct weft_completion_add_item){.flow = args->flow, .id = node->id};
         if (edging->added[i] == 0)

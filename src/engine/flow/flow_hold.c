@@ -47,7 +47,7 @@ enum {
 };
 
 #define WAIT_BRIEF   "100ms"
-#define WAIT_AS_EVER "5s" /* what the driver sets for a transaction that writes */
+#define WAIT_AS_EVER "5s" /* as the driver sets it for a transaction that writes */
 
 void weft_engine_hold_briefly(struct weft_engine *engine)
 {

@@ -6,7 +6,7 @@
  * comes after never changes.
  */
 
-#include "engine/flow/flow_read.h"
+#include "engine/flow/flow.h"
 
 #include "base/arena.h"
 #include "base/clock.h"
@@ -22,7 +22,7 @@
 
 enum {
     PAGE_EDGES = 20000, /* upstreams that the nodes of one page name, unless one has more */
-    WALK_MORE = 64,     /* flows beyond those wanted that a list looks at */
+    WALK_MORE = 64,     /* flows that a list looks at beyond its limit */
     READ_ROUNDS = 20,   /* of hops that a read waits for */
 };
 
@@ -58,7 +58,7 @@ static enum weft_rc hold_body(struct weft_tx *tx, void *context, struct weft_err
     return weft_flow_hold(tx, all->asking->ns, &all->asking->flow, &held, err);
 }
 
-/* One node more tells of a next page. */
+/* Reads one node more than the page has, to know whether there is a next page. */
 static enum weft_rc flow_body(struct weft_tx *tx, void *context, struct weft_err *err)
 {
     struct flow_call *all = context;
@@ -85,7 +85,7 @@ static enum weft_rc flow_body(struct weft_tx *tx, void *context, struct weft_err
  * Reads the flow. Where its last member has ended and no hop has looked at that yet, the hops that
  * are due run first, so that a flow is not said to be open after its last end was acknowledged. To
  * hold the row for a moment is to wait for the hop of another replica. When none of that works, the
- * read answers what the row says.
+ * read returns the state of the row.
  */
 static enum weft_rc read_settled(struct weft_engine *engine, struct flow_call *all,
                                  struct weft_arena *arena, struct weft_err *err)

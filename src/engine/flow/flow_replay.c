@@ -81,7 +81,7 @@ static void note_flow(struct weft_members *members, const struct weft_rows *rows
         }
 }
 
-/* Locks the flows, and asks by a later statement what is due in them. */
+/* Locks the flows, and reads by a later statement which hops are due. */
 static enum weft_rc hold_flows(struct weft_tx *tx, struct weft_members *members, unsigned round,
                                struct weft_err *err)
 {

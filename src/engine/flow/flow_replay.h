@@ -4,7 +4,6 @@
 
 /* Replaying members of flows: which may live again, and which wait. */
 
-#include "base/base.h"
 #include "core/join.h"
 
 struct weft_tx;

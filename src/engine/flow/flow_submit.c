@@ -9,7 +9,7 @@
  * such a flow after a crash stay invisible, and the cancel_backlog scanner removes them.
  */
 
-#include "engine/flow/flow_submit.h"
+#include "engine/flow/flow.h"
 
 #include "base/arena.h"
 #include "base/clock.h"
@@ -26,9 +26,9 @@
 enum {
     ONE_TX_ROWS = 40000,      /* nodes and edges of a flow that is written in one transaction */
     ONE_TX_ROWS_ALONE = 2000, /* the same in SQLite, where a writer blocks all others */
-    PART_ALONE = 2000,        /* nodes, or edges, of a part there; else what fits a transaction */
-    PART_BRIEF = 500,         /* the same while others wait */
-    SHARED_NODES = 1000,      /* nodes of flows that share a transaction */
+    PART_ALONE = 2000,   /* nodes, or edges, of a part there; else all that fit a transaction */
+    PART_BRIEF = 500,    /* the same while others wait */
+    SHARED_NODES = 1000, /* nodes of flows that share a transaction */
     STATE_STAGED = -1,
 };
 
@@ -85,7 +85,7 @@ static enum weft_rc resolve(struct new_flow *flow, const char *ns, weft_usec now
     return WEFT_OK;
 }
 
-/* Answers a flow whose key was taken, from what holds the key now. */
+/* Answers a flow whose key was taken, from the flow that has the key now. */
 static void answer_taken(struct new_flow *flow, const struct weft_rows *rows)
 {
     struct weft_flow_submitted *answer = flow->answer;
@@ -153,7 +153,7 @@ static enum weft_rc add_flows(struct weft_tx *tx, const struct flow_batch *batch
     return rc;
 }
 
-/* What holds the keys that were taken. */
+/* Reads the flows that have the keys that were taken. */
 static enum weft_rc read_taken(struct weft_tx *tx, const struct flow_batch *batch,
                                struct weft_err *err)
 {
@@ -187,15 +187,25 @@ static struct weft_draft_rows rows_of(const struct flow_batch *batch, struct wef
     return weft_draft_list(draft, count, arena);
 }
 
-static enum weft_rc write_small(struct weft_tx *tx, void *context, struct weft_err *err)
+/* Writes small flows whole, and of a staged flow its row. */
+static enum weft_rc write_flows(struct weft_tx *tx, void *context, struct weft_err *err)
 {
     const struct flow_batch *batch = context;
     enum weft_rc rc = add_flows(tx, batch, err);
-    if (rc)
-        return rc;
-    struct weft_draft_rows rows = rows_of(batch, tx->arena);
-    rc = weft_draft_put(tx, &rows, batch->now_us, err);
+    if (!rc && !batch->flow[0]->draft.hidden) {
+        struct weft_draft_rows rows = rows_of(batch, tx->arena);
+        rc = weft_draft_put(tx, &rows, batch->now_us, err);
+    }
     return rc ? rc : read_taken(tx, batch, err);
+}
+
+static enum weft_rc do_step(struct weft_engine *engine, weft_tx_body *body, void *context,
+                            struct weft_err *err)
+{
+    struct weft_tx tx = {.engine = engine, .arena = weft_arena_new()};
+    enum weft_rc rc = weft_tx_do(&tx, WEFT_TX_WRITE, body, context, err);
+    weft_arena_free(tx.arena);
+    return rc;
 }
 
 static void answer_accepted(struct new_flow *flow)
@@ -208,27 +218,20 @@ static void answer_accepted(struct new_flow *flow)
         node[i] = flow->draft.member[i].id;
 }
 
-static void report(struct weft_tx *tx, const struct flow_batch *batch)
-{
-    struct weft_commit_effects news = weft_news_new(tx->arena, batch->now_us);
-    for (size_t i = 0; i < batch->count; i++)
-        if (!batch->flow[i]->lost)
-            weft_draft_news(&batch->flow[i]->draft, &news);
-    weft_news_tell(tx->engine, &news);
-}
-
 static enum weft_rc run_small(struct weft_engine *engine, struct flow_batch *batch,
-                              struct weft_err *err)
+                              struct weft_arena *arena, struct weft_err *err)
 {
-    struct weft_tx tx = {.engine = engine, .arena = weft_arena_new()};
-    enum weft_rc rc = weft_tx_do(&tx, WEFT_TX_WRITE, write_small, batch, err);
-    if (!rc)
-        report(&tx, batch);
-    for (size_t i = 0; i < batch->count && !rc; i++)
-        if (!batch->flow[i]->lost)
+    struct weft_commit_effects news = weft_news_new(arena, batch->now_us);
+    enum weft_rc rc = do_step(engine, write_flows, batch, err);
+    if (rc)
+        return rc;
+    for (size_t i = 0; i < batch->count; i++)
+        if (!batch->flow[i]->lost) {
+            weft_draft_news(&batch->flow[i]->draft, &news);
             answer_accepted(batch->flow[i]);
-    weft_arena_free(tx.arena);
-    return rc;
+        }
+    weft_news_tell(engine, &news);
+    return WEFT_OK;
 }
 
 /* ---- In parts -------------------------------------------------------------------------------- */
@@ -237,13 +240,6 @@ struct staged_part {
     const struct flow_batch *batch;
     struct weft_draft_part rows;
 };
-
-static enum weft_rc write_head(struct weft_tx *tx, void *context, struct weft_err *err)
-{
-    const struct flow_batch *batch = context;
-    enum weft_rc rc = add_flows(tx, batch, err);
-    return rc ? rc : read_taken(tx, batch, err);
-}
 
 static enum weft_rc fail_late(struct weft_err *err)
 {
@@ -286,16 +282,7 @@ static enum weft_rc write_tail(struct weft_tx *tx, void *context, struct weft_er
     return !rc && rows[0].count == 0 ? fail_late(err) : rc;
 }
 
-static enum weft_rc do_step(struct weft_engine *engine, weft_tx_body *body, void *context,
-                            struct weft_err *err)
-{
-    struct weft_tx tx = {.engine = engine, .arena = weft_arena_new()};
-    enum weft_rc rc = weft_tx_do(&tx, WEFT_TX_WRITE, body, context, err);
-    weft_arena_free(tx.arena);
-    return rc;
-}
-
-/* How many rows a part has at most; 0: what fits a statement. */
+/* How many rows a part has at most; 0: all that fit a statement. */
 static size_t part_most(struct weft_engine *engine)
 {
     if (engine->pool.writers > 1)
@@ -307,7 +294,7 @@ static enum weft_rc run_staged(struct weft_engine *engine, struct flow_batch *ba
                                struct weft_arena *arena, struct weft_err *err)
 {
     struct new_flow *flow = batch->flow[0];
-    enum weft_rc rc = do_step(engine, write_head, batch, err);
+    enum weft_rc rc = do_step(engine, write_flows, batch, err);
     if (rc || flow->lost)
         return rc;
     struct weft_draft_rows rows = rows_of(batch, arena);
@@ -362,12 +349,6 @@ static enum weft_rc read_members(struct weft_engine *engine, const struct new_fl
     return rc;
 }
 
-/* Whether a flow fits into the transaction of the flows before it, which have `nodes`. */
-static bool shares(const struct new_flow *flow, size_t nodes)
-{
-    return !flow->draft.hidden && nodes + flow->draft.count <= SHARED_NODES;
-}
-
 /* Runs small flows together and larger ones alone. */
 static enum weft_rc run_flows(struct weft_engine *engine, struct new_flow **flow, size_t count,
                               weft_usec now_us, struct weft_err *err)
@@ -376,16 +357,15 @@ static enum weft_rc run_flows(struct weft_engine *engine, struct new_flow **flow
     for (size_t at = 0, taken; at < count && !rc; at += taken) {
         size_t nodes = flow[at]->draft.count;
         taken = 1;
-        while (at + taken < count && !flow[at]->draft.hidden && shares(flow[at + taken], nodes))
+        while (at + taken < count && !flow[at]->draft.hidden && !flow[at + taken]->draft.hidden &&
+               nodes + flow[at + taken]->draft.count <= SHARED_NODES)
             nodes += flow[at + taken++]->draft.count;
         struct flow_batch batch = {.flow = flow + at, .count = taken, .now_us = now_us};
         struct weft_arena *arena = weft_arena_new();
-        if (flow[at]->draft.hidden)
-            rc = run_staged(engine, &batch, arena, err);
-        else
-            rc = run_small(engine, &batch, err);
+        rc = flow[at]->draft.hidden ? run_staged(engine, &batch, arena, err)
+                                    : run_small(engine, &batch, arena, err);
         weft_arena_free(arena);
-        for (size_t i = at; i < count && rc; i++) /* what was done before has its answer */
+        for (size_t i = at; i < count && rc; i++) /* flows before `at` have their answers */
             flow[i]->answer->err = *err;
         if (rc && at > 0)
             return WEFT_OK;

@@ -109,7 +109,7 @@ static enum weft_rc take_groups(struct weft_tx *tx, struct dispatch *dispatch, s
 struct sibling {
     struct weft_id id;
     int64_t reason;
-    bool running_stays; /* its flow was cancelled, but not what runs in it */
+    bool running_stays; /* its flow was cancelled without its running members */
 };
 
 static int by_id(const void *left, const void *right)
@@ -159,11 +159,6 @@ static enum weft_rc walk(struct weft_tx *tx, struct dispatch *dispatch, struct w
     return WEFT_OK;
 }
 
-static bool running_stays(const struct weft_flow_lock_out *flow)
-{
-    return flow->cancel == WEFT_FLOW_CANCEL_PENDING || flow->cancel == WEFT_FLOW_CANCEL_ONLY;
-}
-
 /* The siblings to cancel, sorted; each once, for one of the reasons. */
 static enum weft_rc find_siblings(struct weft_tx *tx, struct dispatch *dispatch,
                                   struct sibling **ret_sibling, size_t *ret_count,
@@ -184,9 +179,13 @@ static enum weft_rc find_siblings(struct weft_tx *tx, struct dispatch *dispatch,
         if (!row->fate.set)
             continue;
         group->spares |= fate == WEFT_FATE_SPARED;
+        int cancel = group->flow->cancel;
         if (fate != WEFT_FATE_SPARED && fate != WEFT_FATE_UNASKED)
-            sibling[count++] = (struct sibling){
-                .id = row->id, .reason = fate, .running_stays = running_stays(group->flow)};
+            sibling[count++] =
+                (struct sibling){.id = row->id,
+                                 .reason = fate,
+                                 .running_stays = cancel == WEFT_FLOW_CANCEL_PENDING ||
+                                                  cancel == WEFT_FLOW_CANCEL_ONLY};
     }
     if (dispatch->walked < dispatch->groups)
         dispatch->to.group = dispatch->group[dispatch->walked];

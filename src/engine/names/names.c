@@ -452,3 +452,12 @@ enum weft_rc weft_find_namespace(struct weft_engine *engine, const char *ns, int
     *ret_id = want.id;
     return rc;
 }
+
+enum weft_rc weft_find_in_namespace(struct weft_engine *engine, const char *ns, const char *field,
+                                    struct weft_name_want *want, struct weft_err *err)
+{
+    enum weft_rc rc = weft_find_namespace(engine, ns, &want->ns, err);
+    if (!rc)
+        rc = weft_name_check(want->text, field, err);
+    return rc || want->ns == 0 ? rc : weft_intern_names(engine, false, want, 1, err);
+}

@@ -127,4 +127,10 @@ const char *weft_find_name(struct weft_engine *engine, int32_t id); /* NULL for 
 WEFT_MUST_CHECK enum weft_rc weft_find_namespace(struct weft_engine *engine, const char *ns,
                                                  int32_t *ret_id, struct weft_err *err);
 
+/* The id of a name in a namespace, and of the namespace: sets want->ns and want->id, 0 for none.
+ * `field` names the text in errors. */
+WEFT_MUST_CHECK enum weft_rc weft_find_in_namespace(struct weft_engine *engine, const char *ns,
+                                                    const char *field, struct weft_name_want *want,
+                                                    struct weft_err *err);
+
 #endif

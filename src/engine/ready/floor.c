@@ -30,7 +30,6 @@
 #include "base/clock.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #define SLOW_US      (20 * WEFT_MS)
 #define LAG_US       (100 * WEFT_MS)
@@ -156,19 +155,6 @@ void weft_floor_claimed(struct weft_floors *floors, const struct weft_floor_clai
     pthread_mutex_unlock(&floors->lock);
 }
 
-void weft_floor_drop(struct weft_floors *floors, int32_t queue)
-{
-    if (atomic_load(&floors->count) == 0)
-        return;
-    pthread_mutex_lock(&floors->lock);
-    struct floor *floor = weft_int_map_find(&floors->queue, queue);
-    if (floor) {
-        floor->set = false;
-        floor->lowered = ++floors->tick;
-    }
-    pthread_mutex_unlock(&floors->lock);
-}
-
 void weft_floor_added(struct weft_floors *floors, int32_t queue, const struct weft_floor *first,
                       weft_usec now_us)
 {
@@ -187,4 +173,10 @@ void weft_floor_added(struct weft_floors *floors, int32_t queue, const struct we
             floor->lowered = ++floors->tick;
     }
     pthread_mutex_unlock(&floors->lock);
+}
+
+void weft_floor_drop(struct weft_floors *floors, int32_t queue)
+{
+    const struct weft_floor before_all = {.priority = INT32_MAX, .ord = INT64_MIN};
+    weft_floor_added(floors, queue, &before_all, 0);
 }

@@ -105,21 +105,6 @@ static void read_rows(struct weft_engine *engine, const struct weft_rows *rows,
     }
 }
 
-/* Whether this poll also looks for ready and due rows; otherwise due times are unknown. */
-static bool begin_poll(struct weft_engine *engine, struct weft_poll *poll)
-{
-    bool whole = weft_boot_us() >= engine->poll_whole_us;
-    for (size_t i = 0; i < WEFT_SCANNER_COUNT && !whole; i++)
-        poll->due_us[i] = WEFT_UNTOLD;
-    return whole;
-}
-
-static void end_whole_poll(struct weft_engine *engine, weft_usec began_us)
-{
-    weft_usec now_us = weft_boot_us();
-    engine->poll_whole_us = now_us + weft_pace_rest(now_us - began_us);
-}
-
 /* No claim takes from a paused lane, so no waiting claim is woken for it. */
 static void leave_out_paused(struct weft_engine *engine, struct weft_poll *poll)
 {
@@ -166,7 +151,9 @@ enum weft_rc weft_engine_poll(struct weft_engine *engine, struct weft_arena *are
     struct weft_poll poll = {0};
     struct weft_ready_list list = {0};
     weft_usec began_us = weft_boot_us();
-    bool whole = begin_poll(engine, &poll);
+    bool whole = began_us >= engine->poll_whole_us; /* it also looks for ready and due rows */
+    for (size_t i = 0; i < WEFT_SCANNER_COUNT && !whole; i++)
+        poll.due_us[i] = WEFT_UNTOLD;
     struct weft_ready_look look = weft_ready_begin(engine);
     *weft_call_poll(&call, arena) =
         (struct weft_poll_in){.whole = whole, .after = look.after, .most = WEFT_HOP_QUEUES};
@@ -176,7 +163,8 @@ enum weft_rc weft_engine_poll(struct weft_engine *engine, struct weft_arena *are
     read_rows(engine, &rows, arena, &poll, &list);
     weft_names_retired_seen(&engine->names, began_us);
     if (whole) {
-        end_whole_poll(engine, began_us);
+        weft_usec now_us = weft_boot_us();
+        engine->poll_whole_us = now_us + weft_pace_rest(now_us - began_us);
         const struct weft_id_list queues = {.id = list.queue, .count = list.count};
         rc = weft_load_queues(engine, &queues, err);
         if (rc)

@@ -33,6 +33,7 @@
 
 #include "base/alloc.h"
 #include "base/arena.h"
+#include "base/clock.h"
 #include "core/pace.h"
 #include "engine/engine_state.h"
 

@@ -5,7 +5,6 @@
 #include "engine/ready/rings.h"
 
 #include "base/alloc.h"
-#include "base/arena.h"
 #include "base/limits.h"
 #include "engine/names/names.h"
 
@@ -39,26 +38,19 @@ struct weft_ring *weft_rings_of(const struct weft_rings *rings, int32_t ns, cons
     return size ? weft_map_find(&rings->ring, key, size) : NULL;
 }
 
-static void link_newest(struct weft_rings *rings, struct weft_ring *ring)
+static void link_lane(struct weft_rings *rings, struct weft_ring *ring, struct weft_ring *older,
+                      struct weft_ring *newer)
 {
-    ring->newer = NULL;
-    ring->older = rings->newest;
-    *(rings->newest ? &rings->newest->newer : &rings->oldest) = ring;
-    rings->newest = ring;
+    ring->older = older;
+    ring->newer = newer;
+    *(older ? &older->newer : &rings->oldest) = ring;
+    *(newer ? &newer->older : &rings->newest) = ring;
 }
 
 static void unlink_lane(struct weft_rings *rings, struct weft_ring *ring)
 {
     *(ring->older ? &ring->older->newer : &rings->oldest) = ring->newer;
     *(ring->newer ? &ring->newer->older : &rings->newest) = ring->older;
-}
-
-static void link_oldest(struct weft_rings *rings, struct weft_ring *ring)
-{
-    ring->older = NULL;
-    ring->newer = rings->oldest;
-    *(rings->oldest ? &rings->oldest->older : &rings->newest) = ring;
-    rings->oldest = ring;
 }
 
 static struct weft_ring *ring_of(struct weft_rings *rings, int32_t ns, const char *lane,
@@ -78,7 +70,7 @@ static struct weft_ring *ring_of(struct weft_rings *rings, int32_t ns, const cha
     weft_map_put(&rings->ring, key, size, ring);
     if (!kind) {
         ring->lane = ring->key + sizeof(ns);
-        link_oldest(rings, ring); /* no claim has asked for it */
+        link_lane(rings, ring, NULL, rings->oldest); /* no claim has asked for it */
         rings->lanes++;
     }
     return ring;
@@ -103,7 +95,7 @@ struct weft_ring *weft_rings_ask(struct weft_rings *rings, int32_t ns, const cha
     ring->asked_us = now_us;
     if (rings->newest != ring) {
         unlink_lane(rings, ring);
-        link_newest(rings, ring);
+        link_lane(rings, ring, rings->newest, NULL);
     }
     return ring;
 }

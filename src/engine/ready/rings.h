@@ -13,7 +13,6 @@
  * Not thread-safe, and makes no query: ready.c holds the lock, and puts queues on the list.
  */
 
-#include "base/clock.h"
 #include "base/int_map.h"
 #include "engine/names/names.h"
 

@@ -37,7 +37,6 @@
 #include "engine/job/change.h"
 #include "engine/scan/scan.h"
 
-#include <assert.h>
 #include <stdlib.h>
 
 enum {
@@ -324,15 +323,16 @@ static enum weft_rc decide_rows(struct due *due, const struct weft_rows *rows, s
 }
 
 /*
- * The end of a pass: what is left, and the time of the next pass. Rows that are still due after
- * this pass wrote its own are locked by another session; other missed rows were renewed, finished
- * or taken by another session before this pass reached them.
+ * The end of a pass: counts rows that are left, and sets the time of the next pass. Rows that are
+ * still due after this pass wrote its own are locked by another session; other missed rows were
+ * renewed, finished or taken by another session before this pass reached them.
  */
 static enum weft_rc finish_rows(struct due *due, struct weft_err *err)
 {
     struct weft_pass *pass = due->pass;
     pass->count[PROCESSED] = pass->report.handled;
     pass->count[ENDED] = pass->report.failed;
+    pass->count[SKIPPED_LOCKED] = pass->count[RECHECKED_ALIVE] = 0; /* of an earlier try */
     if (pass->report.more)
         return WEFT_OK;
     struct weft_call ask;

@@ -15,10 +15,7 @@
 #include "engine/flow/cascade_read.h"
 #include "engine/scan/scan.h"
 
-#include <time.h>
-
 enum { CHUNK = 250 }; /* members of one transaction: their payloads go with them */
-#define PAUSE_MOST_US (5 * WEFT_MS)
 
 struct erase_call {
     const struct weft_id *flow;
@@ -60,14 +57,6 @@ static enum weft_rc erase_body(struct weft_tx *tx, void *context, struct weft_er
     return weft_tx_run(tx, call, 1, NULL, err);
 }
 
-/* Removal is not urgent: pauses between two chunks let other transactions run. */
-static void rest(weft_usec worked_us)
-{
-    weft_usec pause_us = worked_us / 2 < PAUSE_MOST_US ? worked_us / 2 : PAUSE_MOST_US;
-    const struct timespec pause = {.tv_nsec = pause_us * 1000};
-    (void)clock_nanosleep(CLOCK_MONOTONIC, 0, &pause, NULL);
-}
-
 static enum weft_rc erase_flow(const struct weft_pass *pass, const struct weft_id *flow,
                                struct weft_erased *erased, struct weft_err *err)
 {
@@ -82,8 +71,8 @@ static enum weft_rc erase_flow(const struct weft_pass *pass, const struct weft_i
             return rc;
         erased->members += erase.members;
         erased->flows += erase.gone;
-        if (!erase.gone)
-            rest(weft_boot_us() - began_us);
+        if (!erase.gone) /* removal is not urgent: other transactions run in the pause */
+            weft_pass_rest((weft_boot_us() - began_us) / 2);
     }
     erased->skipped_locked += !erase.held;
     erased->more |= erase.held && !erase.gone;
@@ -118,7 +107,7 @@ static weft_usec keeps(enum weft_flow_state state)
     return weft_policy_keeps(&none, 0, like[state]);
 }
 
-/* Marks what is to go. */
+/* Marks flows that are deleted or past their retention. */
 static enum weft_rc mark(const struct weft_pass *pass, struct weft_err *err)
 {
     static const enum weft_flow_state ended[] = {WEFT_FLOW_SUCCEEDED, WEFT_FLOW_FAILED,

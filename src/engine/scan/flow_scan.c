@@ -7,11 +7,10 @@
 
 #include "base/arena.h"
 #include "base/clock.h"
-#include "base/id.h"
 #include "engine/engine_state.h"
 #include "engine/flow/cascade.h"
 #include "engine/flow/cascade_read.h"
-#include "engine/flow/flow_cancel.h"
+#include "engine/flow/flow.h"
 #include "engine/scan/scan.h"
 
 enum {
@@ -148,7 +147,7 @@ struct reconcile {
     uint64_t stale, drained; /* groups that were removed */
 };
 
-/* Removes what is drained, under the locks of the flows: a replay could bring siblings back. */
+/* Removes drained groups, under the locks of the flows: a replay could make siblings live. */
 static enum weft_rc remove_drained(struct weft_tx *tx, struct reconcile *reconcile,
                                    struct weft_err *err)
 {

@@ -30,7 +30,6 @@
 #include "engine/job/submit.h"
 #include "engine/scan/scan.h"
 
-#include <assert.h>
 #include <string.h>
 
 /* ---- From a row to a spec -------------------------------------------------------------------- */

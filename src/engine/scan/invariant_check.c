@@ -31,7 +31,7 @@ enum {
 /* The order of the table in pass.c. */
 enum { SAMPLED, IN_NEITHER, IN_BOTH, EPOCH_DISORDER, ORPHANS, REPAIRED };
 
-/* What sample_check finds, as it says it. */
+/* The problems that sample_check finds, by its words. */
 static const struct {
     const char *problem;
     int counter;
@@ -91,7 +91,7 @@ static struct weft_id place_by_id(struct weft_opt_id first, struct weft_opt_id l
 }
 
 /*
- * Keys are often numbered: what all have in common stays, and two characters after it are drawn.
+ * Keys are often numbered: keeps their common beginning and draws two characters after it.
  * Any text will do, because the walk goes round.
  */
 static const char *text_between(const char *from, const char *to, struct weft_arena *arena)
@@ -192,7 +192,7 @@ static int kind_of(const struct check *check, size_t row)
     return -1;
 }
 
-/* Counts what was found; gives back the last execution that was looked at. */
+/* Counts the rows found; returns the last execution of the sample. */
 static struct weft_id count(struct check *check)
 {
     struct weft_id last = none;
@@ -271,7 +271,7 @@ static bool is_removed(const struct check *check, size_t row)
     return false;
 }
 
-/* The first few, with what is wrong with each: "ID problem; ID problem". */
+/* The first few, each with its problem: "ID problem; ID problem". */
 static uint64_t list_rows(const struct check *check, bool removed, struct weft_buf *ret_text)
 {
     uint64_t shown = 0;

@@ -12,6 +12,9 @@
 #include "engine/scan/scan.h"
 
 #include <string.h>
+#include <time.h>
+
+#define PAUSE_MOST_US (5 * WEFT_MS)
 
 enum {
     FLOWS_BATCH = 256, /* flows of one pass */
@@ -96,7 +99,14 @@ struct weft_scope_in weft_pass_scope(const struct weft_pass *pass)
                                   .last = pass->config->partition_last};
 }
 
-/* Checks how a pass is to run and fills in what was left out. */
+void weft_pass_rest(weft_usec pause_us)
+{
+    const struct timespec pause = {
+        .tv_nsec = (pause_us < PAUSE_MOST_US ? pause_us : PAUSE_MOST_US) * 1000};
+    (void)clock_nanosleep(CLOCK_MONOTONIC, 0, &pause, NULL);
+}
+
+/* Checks the config of a pass and fills in defaults. */
 static enum weft_rc resolve(struct weft_pass *pass, struct weft_pass_config *config,
                             struct weft_err *err)
 {

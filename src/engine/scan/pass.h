@@ -16,7 +16,7 @@ struct weft_scanner_info {
     bool timed;        /* its report has the time of its next work, and so has the poll */
     bool partitioned;  /* can be limited to a range of partitions */
     bool takes_leases; /* waits the grace after a start or an outage */
-    const char *counter[WEFT_COUNTERS_MAX + 1]; /* names of what it counts; NULL ends them */
+    const char *counter[WEFT_COUNTERS_MAX + 1]; /* names of its counters; NULL ends them */
 };
 
 /* How one pass is to run; all zero is the default. */

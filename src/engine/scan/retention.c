@@ -20,11 +20,7 @@
 #include "engine/engine_state.h"
 #include "engine/scan/scan.h"
 
-#include <string.h>
-#include <time.h>
-
-#define PASS_US       (250 * WEFT_MS)
-#define PAUSE_MOST_US (5 * WEFT_MS)
+#define PASS_US (250 * WEFT_MS)
 /* Removal need not be exact, and a steady trickle is cheaper to remove in batches. */
 #define SOONEST_US WEFT_SECOND
 enum {
@@ -34,10 +30,10 @@ enum {
     ALONE_MOST = 50, /* of a batch in SQLite, where all other writers wait for it */
 };
 
+/* Outcomes that are due: they ended between row.oldest and until_us. */
 struct group {
-    int32_t queue, policy, ns;
-    enum weft_state state;
-    weft_usec since_us, until_us; /* of `finished`: what is left to remove */
+    struct weft_retention_groups_out row;
+    weft_usec until_us;
 };
 
 struct removal {
@@ -80,21 +76,13 @@ static enum weft_rc look(struct removal *removal, struct weft_err *err)
     removal->pass->report.next_due_us = WEFT_NEVER;
     for (size_t i = 0; i < rows.count; i++) {
         const struct weft_retention_groups_out *row = &weft_out_retention_groups(&rows)[i];
-        struct group group = {
-            .queue = row->queue,
-            .policy = row->policy,
-            .ns = row->namespace,
-            .state = row->state,
-        };
-        weft_usec oldest_us = row->oldest;
-        weft_usec kept_us = weft_policy_keeps(weft_find_rules(removal->pass->engine, group.policy),
-                                              row->lane_us, group.state);
-        group.since_us = oldest_us;
-        group.until_us = removal->now_us - kept_us;
-        if (oldest_us <= group.until_us)
+        weft_usec kept_us = weft_policy_keeps(weft_find_rules(removal->pass->engine, row->policy),
+                                              row->lane_us, (enum weft_state)row->state);
+        struct group group = {.row = *row, .until_us = removal->now_us - kept_us};
+        if (row->oldest <= group.until_us)
             removal->group[removal->count++] = group;
-        else if (oldest_us + kept_us < removal->pass->report.next_due_us)
-            removal->pass->report.next_due_us = oldest_us + kept_us;
+        else if (row->oldest + kept_us < removal->pass->report.next_due_us)
+            removal->pass->report.next_due_us = row->oldest + kept_us;
     }
     return WEFT_OK;
 }
@@ -128,10 +116,10 @@ static void take_call(const struct removal *removal, uint32_t most, struct weft_
     for (size_t i = 0; i < call->rows; i++) {
         const struct group *group = &removal->group[removal->first + i];
         in->row[i].place = (int64_t)(removal->first + i);
-        in->row[i].queue = group->queue;
-        in->row[i].policy = group->policy;
-        in->row[i].state = group->state;
-        in->row[i].since = group->since_us;
+        in->row[i].queue = group->row.queue;
+        in->row[i].policy = group->row.policy;
+        in->row[i].state = group->row.state;
+        in->row[i].since = group->row.oldest;
         in->row[i].until = group->until_us;
     }
 }
@@ -164,7 +152,8 @@ static enum weft_rc remove_body(struct weft_tx *tx, void *context, struct weft_e
     const struct weft_retention_take_out *out = weft_out_retention_take(&rows);
     for (size_t i = 0; i < count; i++) {
         batch->place = out[i].place;
-        row[i] = (struct weft_span_row){.id = out[i].id, .ns = removal->group[batch->place].ns};
+        row[i] = (struct weft_span_row){.id = out[i].id,
+                                        .ns = removal->group[batch->place].row.namespace};
         in->row[i].id = row[i].id;
         in->row[i].has = out[i].has;
         in->row[i].namespace = row[i].ns;
@@ -190,28 +179,16 @@ static void advance(struct removal *removal, struct batch *batch)
         removal->first += window(removal);
     } else {
         removal->first = batch->place;
-        removal->group[batch->place].since_us = batch->finished_us;
+        removal->group[batch->place].row.oldest = batch->finished_us;
     }
     uint32_t most = batch->most * 2;
-    if (batch->removed < batch->taken) /* large payloads: what is not removed was locked in vain */
+    if (batch->removed <
+        batch->taken) /* large payloads: rows that were not removed were locked in vain */
         most = batch->removed < BATCH_LEAST ? BATCH_LEAST : 2 * (uint32_t)batch->removed;
     batch->most = most < removal->most ? most : removal->most;
 }
 
-/*
- * Pauses for as long as it worked; longer if a call waited for a connection meanwhile: that caller
- * will make more calls, which should not each wait for a removal.
- */
-static void rest(weft_usec worked_us, bool in_the_way)
-{
-    weft_usec pause_us = in_the_way ? 2 * worked_us : worked_us;
-    if (pause_us > PAUSE_MOST_US)
-        pause_us = PAUSE_MOST_US;
-    const struct timespec pause = {.tv_nsec = pause_us * 1000};
-    (void)clock_nanosleep(CLOCK_MONOTONIC, 0, &pause, NULL);
-}
-
-/* Removes what is due, for as long as a pass may take. */
+/* Removes due outcomes, for as long as a pass may take. */
 static enum weft_rc remove_due(struct removal *removal, struct weft_err *err)
 {
     uint64_t *count = removal->pass->count;
@@ -230,8 +207,10 @@ static enum weft_rc remove_due(struct removal *removal, struct weft_err *err)
         count[ATTEMPTS] += batch.attempts;
         count[KEYS] += batch.keys;
         uint64_t waits_now = weft_pool_waits(removal->pass->engine);
+        /* Pauses for as long as it worked; longer if a call waited for a connection meanwhile: that
+         * caller will make more calls, which should not each wait for a removal. */
         if (removal->first < removal->count)
-            rest(weft_boot_us() - now_us, waits_now != waits);
+            weft_pass_rest((weft_boot_us() - now_us) * (waits_now != waits ? 2 : 1));
         waits = waits_now;
         now_us = weft_boot_us();
     }
@@ -249,9 +228,9 @@ static enum weft_rc count_left(struct removal *removal, struct weft_err *err)
     in->partition_last = removal->pass->config->partition_last;
     in->most = LEFT_MOST;
     for (size_t i = 0; i < call.rows; i++) {
-        in->row[i].queue = removal->group[i].queue;
-        in->row[i].policy = removal->group[i].policy;
-        in->row[i].state = removal->group[i].state;
+        in->row[i].queue = removal->group[i].row.queue;
+        in->row[i].policy = removal->group[i].row.policy;
+        in->row[i].state = removal->group[i].row.state;
         in->row[i].until = removal->group[i].until_us;
     }
     enum weft_rc rc =

@@ -37,6 +37,9 @@ weft_pass_fn weft_due_run, weft_intake_run, weft_worker_expiry_run, weft_invaria
 /* The parameters that the statements of all passes have. */
 struct weft_scope_in weft_pass_scope(const struct weft_pass *pass);
 
+/* Pauses between two transactions of a pass that is not urgent, for 5 ms at most. */
+void weft_pass_rest(weft_usec pause_us);
+
 /* A pass over flows has used up its time. */
 bool weft_flow_pass_late(const struct weft_pass *pass);
 

@@ -37,7 +37,7 @@
 
 #define STALE_US (3600 * WEFT_SECOND)
 #define BEAT_US  (300 * WEFT_SECOND)
-#define PAUSE_US WEFT_UNUSED_RETIRED_US /* from the end of a walk: what it retired is due then */
+#define PAUSE_US WEFT_UNUSED_RETIRED_US /* between walks: rows retired by the last one are due */
 
 enum {
     WINDOW = 1 << 22,
@@ -154,7 +154,7 @@ static void read_call(const struct weft_pass *pass, uint32_t most, struct weft_c
     }
 }
 
-/* Marks what a row refers to, and goes on behind it. A NULL is 0, which no row has as its id. */
+/* Marks the ids that a row refers to, and moves behind it. NULL is 0, which is no id. */
 static void take_row(struct weft_unused_walk *walk, const struct weft_rows *rows, size_t i)
 {
     switch (walk->phase) {
@@ -212,7 +212,7 @@ static enum weft_rc read_on(struct weft_pass *pass, uint32_t most, size_t *ret_r
 
 /* ---- Judging --------------------------------------------------------------------------------- */
 
-/* What becomes of the rows of one read. */
+/* What the pass does with a row. */
 enum verdict { NOTE, FORGET, RETIRE, REMOVE, KEEP, VERDICTS };
 
 struct judged {
@@ -223,7 +223,7 @@ struct judged {
     size_t removed; /* by the last try */
 };
 
-/* Whether a binary that does not look for retired rows may be at work on the store. */
+/* Whether a server that does not check for retired rows uses the store. */
 static enum weft_rc older_is_alive(struct weft_pass *pass, bool *ret_alive, struct weft_err *err)
 {
     struct weft_replica_rows rows;
@@ -257,10 +257,9 @@ static enum weft_rc find_room(const struct judged *judged, size_t *ret_room, str
     return rc;
 }
 
-static enum verdict judge(const struct judged *judged, const struct weft_rows *rows, size_t i)
+static enum verdict judge(const struct judged *judged, const struct weft_unused_names_out *row)
 {
     const struct weft_unused_walk *walk = judged->pass->engine->unused.walk;
-    const struct weft_unused_names_out *row = &weft_out_unused_names(rows)[i];
     bool noted = row->since.set;
     bool retired = row->retired.set;
     if (is_met(walk, judged->what, row->id))
@@ -394,7 +393,7 @@ static enum weft_rc judge_on(struct weft_pass *pass, uint32_t most, size_t *ret_
         judged.id[i] = weft_new_array(pass->arena, int32_t, rc ? 1 : rows.count + 1);
     const struct weft_unused_names_out *row = weft_out_unused_names(&rows);
     for (size_t i = 0; i < rows.count && !rc; i++) {
-        enum verdict verdict = judge(&judged, &rows, i);
+        enum verdict verdict = judge(&judged, &row[i]);
         if (verdict != VERDICTS)
             judged.id[verdict][judged.count[verdict]++] = row[i].id;
     }
@@ -413,7 +412,7 @@ static enum weft_rc judge_on(struct weft_pass *pass, uint32_t most, size_t *ret_
 
 /* ---- Turns ----------------------------------------------------------------------------------- */
 
-/* Takes the turn, or says that this process still walks; no walk is left when it has none. */
+/* Takes the turn, or renews it; frees the walk if another process has the turn. */
 static enum weft_rc take_turn(struct weft_pass *pass, struct weft_err *err)
 {
     struct weft_engine *engine = pass->engine;
@@ -446,7 +445,7 @@ static enum weft_rc take_turn(struct weft_pass *pass, struct weft_err *err)
     return rc;
 }
 
-/* The walk is over: the next one has the next window, if there is one. */
+/* Ends a walk over all tables: the next walk has the next window, if there is one. */
 static enum weft_rc end_walk(struct weft_pass *pass, struct weft_err *err)
 {
     struct weft_engine *engine = pass->engine;

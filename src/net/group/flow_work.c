@@ -17,7 +17,7 @@
 #include "base/id.h"
 #include "base/log.h"
 #include "engine/flow/cascade.h"
-#include "engine/flow/flow_cancel.h"
+#include "engine/flow/flow.h"
 #include "net/group/group.h"
 #include "net/server.h"
 
