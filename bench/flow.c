@@ -14,6 +14,7 @@
  * looked at afterwards, outside of the time: all may be claimed, each worker is told.
  */
 
+#include "engine/flow/flow.h"
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/clock.h"
@@ -22,7 +23,6 @@
 #include "cmd/bench/hist.h"
 #include "direct.h"
 #include "engine/engine.h"
-#include "engine/flow/flow_submit.h"
 #include "engine/job/claim.h"
 #include "engine/job/leases.h"
 #include "weft/weft.h"

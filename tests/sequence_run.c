@@ -5,7 +5,7 @@
 #include "sequence.h"
 
 #include "base/arena.h"
-#include "engine/admin/check.h"
+#include "engine/admin/doctor.h"
 #include "engine/job/execution_read.h"
 #include "engine/job/list.h"
 #include "weft/weft.h"

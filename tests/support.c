@@ -7,7 +7,7 @@
 
 #include "base/arena.h"
 #include "base/clock.h"
-#include "engine/admin/check.h"
+#include "engine/admin/doctor.h"
 #include "engine/engine.h"
 #include "engine/job/claim.h"
 #include "engine/job/control.h"

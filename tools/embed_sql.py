@@ -73,6 +73,7 @@ GROUPS = {
         "execution": "id created queue content_type tags key state priority attempt epoch lost replays worker "
                      "started claimed deadline due finished ended by reason error_class error_message percent "
                      "note flow node policy forgiven",
+        "flow_head": "name state revision nodes created finished cancel reason",
         "settings": "paused max_running retention_us weights",
         "promoted": "id queue seen",
         "values": "flag small num big id word bytes",

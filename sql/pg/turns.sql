@@ -1,7 +1,7 @@
 -- Passes in turns: the statements of pass.sql for the passes that follow a full batch. When more is due
 -- than fits into a batch, the order of time would let a namespace with very many due rows keep all others
 -- waiting. So such a pass first looks which lanes have due rows (a lane belongs to one namespace), then
--- takes a share of each, the oldest first. The shares are the caller's: src/engine/scan/turns.c.
+-- takes a share of each, the oldest first. The shares are the caller's: src/engine/scan/due.c.
 --
 -- Locks as in pass.sql: the whole predicate stands beside FOR UPDATE SKIP LOCKED, and no row is
 -- tried that another session has been at since the snapshot. seen is NULL: the rows that were not taken

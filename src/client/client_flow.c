@@ -7,7 +7,7 @@
 #include "base/limits.h"
 #include "client/client.h"
 #include "engine/call.h"
-#include "engine/flow/flow_read.h"
+#include "engine/flow/flow.h"
 #include "weft/weft.h"
 
 /* ---- Arguments ------------------------------------------------------------------------------- */

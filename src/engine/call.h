@@ -5,12 +5,10 @@
 /* Any operation of wire/ops.def as a call of the engine. */
 
 #include "core/result.h"
-#include "weft/admin.h"
+#include "engine/engine.h"
 #include "wire/ops.h"
 
-struct weft_engine;
-
-/* All is borrowed. The types of `in` and `out` are those of the operation's row. */
+/* All is borrowed. The row of the operation has the types of `in` and `out`. */
 struct weft_op_call {
     enum weft_op op;
     const char *ns;           /* of items that name none */
@@ -26,7 +24,7 @@ struct weft_run_scanner {
     uint32_t batch; /* 0: the scanner's own */
 };
 
-/* Never waits for work or for an end: wait_ms of an item is the caller's. */
+/* Never waits for work or for an end: wait_ms of an item is for the caller. */
 WEFT_MUST_CHECK enum weft_rc
 weft_engine_call(struct weft_engine *engine, const struct weft_op_call *call, struct weft_err *err);
 

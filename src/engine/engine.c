@@ -11,7 +11,6 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "engine/engine_state.h"
-#include "engine/scan/unused_names.h"
 #include "store/migrate.h"
 
 #include <stdlib.h>

@@ -3,21 +3,18 @@
 #define WEFT_ENGINE_ENGINE_H
 
 /*
- * Shared by the files of the engine; nothing outside this folder includes it.
- *
- * Threads: any number call in. Locks: pool.lock, ord_lock, sample_lock, ready.lock, names.lock,
- * census.lock, floors.lock,
- * tally.lock, unused.lock. No query is made under any of them, and none is taken under another,
- * except names.lock under ready.lock.
+ * An engine: one store, opened. Its calls are in the headers of the rooms; any number of threads
+ * may make them. Its parts are in engine_state.h.
  */
 
 #include "base/base.h"
+#include "weft/weft.h"
 
 struct weft_clock;
 struct weft_driver;
 struct weft_engine;
 
-/* Of an engine in a program, and by default of a server. */
+/* unused_after_us of an engine in a program, and by default of a server. */
 #define WEFT_UNUSED_AFTER_US ((weft_usec)30 * 24 * 3600 * WEFT_SECOND)
 
 struct weft_engine_config {
@@ -26,7 +23,7 @@ struct weft_engine_config {
     uint32_t connections;             /* 0: 4 */
     uint32_t namespace_queues;        /* queues of one namespace, at most; 0: no limit */
     uint32_t namespace_workers;       /* worker names of one namespace, at most; 0: no limit */
-    weft_usec unused_after_us;        /* names and queues unused for so long go; 0: never */
+    weft_usec unused_after_us; /* names and queues unused for so long are removed; 0: never */
     /* Threads get connections strictly in the order in which they ask: see may_take() in pool.c. */
     bool in_turn;
     bool no_migrate;

@@ -10,26 +10,34 @@
  * except names.lock under ready.lock.
  */
 
-#include "base/base.h"
+#include "base/limits.h"
 #include "engine/admin/tally.h"
-#include "engine/engine.h"
 #include "engine/job/span.h"
 #include "engine/names/census.h"
 #include "engine/names/names.h"
 #include "engine/names/unused.h"
 #include "engine/ready/floor.h"
 #include "engine/ready/ready.h"
-#include "engine/scan/intake.h"
-#include "engine/scan/turns.h"
 #include "engine/tx/commit_effects.h"
 #include "engine/tx/tx.h"
-#include "weft/admin.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
 
-struct weft_clock;
-struct weft_driver;
+/* Whether the passes of a scanner take turns between namespaces now: scan/due.c. */
+struct weft_scan_turns {
+    bool on;               /* the last pass left due rows, or did not look at all lanes */
+    bool left;             /* a lane of this round may have more than was taken of it */
+    int32_t after;         /* the lane that the next look begins behind; 0: a new round */
+    uint32_t short_passes; /* how many more take a part of a batch only */
+    uint32_t plain_passes; /* how many more go by time alone: the last look saw one namespace */
+};
+
+/* The same for intake, which knows namespaces by their names. */
+struct weft_inbox_turns {
+    bool on;
+    char start[4 * WEFT_NAME_MAX + 1]; /* the namespace that the next look begins with */
+};
 
 struct weft_engine {
     const struct weft_driver *driver;
@@ -46,9 +54,9 @@ struct weft_engine {
     pthread_mutex_t ord_lock;
     int64_t last_ord;
     pthread_mutex_t sample_lock;
-    struct weft_id sampled;    /* how far invariant_check came; all 0: begin anywhere */
-    bool sample_goes_on;       /* the next pass goes on there */
-    struct weft_id reconciled; /* how far edge_cancel_reconciler came; sample_lock */
+    struct weft_id sampled;    /* position of invariant_check; all 0: begin anywhere */
+    bool sample_goes_on;       /* the next pass continues there */
+    struct weft_id reconciled; /* position of edge_cancel_reconciler; sample_lock */
     struct weft_scan_turns turns[WEFT_SCANNER_COUNT]; /* sample_lock */
     struct weft_inbox_turns inbox_turns;              /* sample_lock */
     weft_news_fn *on_news;                            /* NULL: no listener */

@@ -9,7 +9,7 @@
 #include "engine/admin/workers.h"
 #include "engine/engine.h"
 #include "engine/engine_state.h"
-#include "engine/flow/flow_submit.h"
+#include "engine/flow/flow.h"
 #include "engine/job/leases.h"
 #include "engine/job/submit.h"
 #include "store/fault/fault.h"
@@ -44,7 +44,7 @@ static size_t refused_of(const struct weft_submitted *answer, size_t count)
 
 CASE(census_refuses_a_queue_too_many)
 {
-    f->a->census.most = LIMIT;
+    f->a->census.kind[WEFT_CENSUS_QUEUES].most = LIMIT;
     is_int(refused_of(submit_tenants(f, NULL, 0, 3), 3), 0, "three of five");
     struct weft_submitted *answer = submit_tenants(f, NULL, 0, 7);
     is_int(refused_of(answer, 7), 2, "seven, three of them known: two are too many");
@@ -64,7 +64,7 @@ CASE(census_of_another_process)
     (void)submit_tenants(f, NULL, 0, LIMIT);
     struct weft_engine *a = f->a;
     f->a = f->b;
-    f->a->census.most = LIMIT;
+    f->a->census.kind[WEFT_CENSUS_QUEUES].most = LIMIT;
     is_int(refused_of(submit_tenants(f, NULL, 0, LIMIT), LIMIT), 0,
            "submissions to existing queues are accepted");
     is_int(refused_of(submit_tenants(f, NULL, LIMIT, 1), 1), 1, "one more is refused");
@@ -75,7 +75,7 @@ CASE(census_of_another_process)
 
 CASE(census_refuses_a_flow)
 {
-    f->a->census.most = 1;
+    f->a->census.kind[WEFT_CENSUS_QUEUES].most = 1;
     (void)submit_tenants(f, NULL, 0, 1);
     const struct weft_node node[] = {
         {.name = "one", .spec = {.kind = "job", .tenant = "tenant-0"}},
@@ -95,7 +95,7 @@ static enum weft_rc worker_in(struct fixture *f, const char *ns, const char *nam
 
 CASE(census_of_worker_names)
 {
-    f->a->census.most_workers = LIMIT;
+    f->a->census.kind[WEFT_CENSUS_WORKERS].most = LIMIT;
     for (int i = 0; i < LIMIT; i++)
         is_int(worker_in(f, "default", weft_arena_printf(f->arena, "w%d", i)), WEFT_OK,
                "worker %d of %d", i + 1, LIMIT);
@@ -111,7 +111,8 @@ CASE(census_of_worker_names)
         forward_ms(f, 3600000);
     }
     ok(report.handled >= LIMIT - 1, "unused names are removed: %d", (int)report.handled);
-    f->b->census.most_workers = LIMIT; /* the other engine counts at once, this one in a second */
+    f->b->census.kind[WEFT_CENSUS_WORKERS].most =
+        LIMIT; /* the other engine counts at once, this one in a second */
     struct weft_engine *engine = f->a;
     f->a = f->b;
     is_int(worker_in(f, "default", "w5"), WEFT_OK, "the removed worker makes room for another");
@@ -129,7 +130,7 @@ CASE(census_of_many_worker_names)
     int adds = 0;
     struct weft_fault fault = {.hook = count_adds, .context = &adds};
     struct weft_engine *engine = open_faulty(f, &fault);
-    engine->census.most_workers = LIMIT;
+    engine->census.kind[WEFT_CENSUS_WORKERS].most = LIMIT;
     const struct weft_watch first = {.ns = "default", .worker = "w0"};
     struct weft_worker_met known;
     is_int(weft_engine_meet_workers(engine, &first, 1, &known, &f->err), WEFT_OK, "the first");

@@ -10,12 +10,11 @@
 #include "direct.h"
 #include "flows.h"
 
-#include "engine/admin/check.h"
-#include "engine/admin/counts.h"
+#include "engine/admin/doctor.h"
+#include "engine/admin/tally.h"
 #include "engine/admin/workers.h"
 #include "engine/engine.h"
-#include "engine/flow/flow_cancel.h"
-#include "engine/flow/flow_submit.h"
+#include "engine/flow/flow.h"
 #include "engine/job/claim.h"
 #include "engine/job/control.h"
 #include "engine/job/leases.h"
@@ -321,7 +320,7 @@ CASE(draining_members_of_flows)
         .ns = "default", .flow = flow.id, .how = WEFT_FLOW_CANCEL_ALL};
     struct weft_flow_drain drain = {0};
     enum weft_flow_state state;
-    is_int(weft_engine_flow_cancel_now(f->b, &cancel, &state, &drain, &f->err), WEFT_OK,
+    is_int(weft_engine_flow_cancel(f->b, &cancel, &state, &drain, &f->err), WEFT_OK,
            "the flow is cancelled");
     is_int(draining(f, f->b), 2, "the running member drains too");
     (void)submit_ok(f, &(struct weft_spec){.kind = "job", .lane = "narrow"});

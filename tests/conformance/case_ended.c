@@ -8,7 +8,7 @@
 #include "flows.h"
 
 #include "base/arena.h"
-#include "engine/flow/flow_cancel.h"
+#include "engine/flow/flow.h"
 #include "engine/job/control.h"
 #include "engine/job/control.h"
 #include "engine/tx/commit_effects.h"
@@ -177,7 +177,7 @@ CASE(ended_by_a_cancelled_flow)
         .ns = "default", .flow = flow.answer.id, .how = WEFT_FLOW_CANCEL_ALL};
     enum weft_flow_state state;
     struct weft_flow_drain drain = {.flow = flow.answer.id, .more = true};
-    is_int(weft_engine_flow_cancel(f->a, &args, &state, &f->err), WEFT_OK, "cancel the flow");
+    is_int(weft_engine_flow_cancel(f->a, &args, &state, NULL, &f->err), WEFT_OK, "cancel the flow");
     while (drain.more && !weft_engine_flow_drain(f->a, &drain, &f->err))
         ;
     is_str(states(f, &flow), "cc", "the members are cancelled");

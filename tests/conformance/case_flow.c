@@ -7,7 +7,7 @@
 
 #include "base/arena.h"
 #include "engine/flow/cascade.h"
-#include "engine/flow/flow_submit.h"
+#include "engine/flow/flow.h"
 #include "weft/weft.h"
 
 CASE(flow_diamond)
@@ -71,7 +71,7 @@ CASE(flow_long_skip)
     struct weft_claimed lease = claim_one(f, f->a);
     (void)fail_as(f, f->a, &lease, &(struct weft_failure){.permanent = true});
     struct weft_cascaded done = {0};
-    is_int(weft_cascade(f->b, &answer.id, 1, &done, &f->err), WEFT_OK, "cascade");
+    is_int(weft_cascade(f->b, &answer.id, 1, UINT64_MAX, &done, &f->err), WEFT_OK, "cascade");
     is_int(done.hops, 1, "the cascade has no hop left to do");
     is_int(state_of(f, &answer.node[LONG - 1]), WEFT_STATE_SKIPPED, "the last is skipped");
 }

@@ -13,9 +13,8 @@
 #include "engine/engine.h"
 #include "engine/engine_state.h"
 #include "engine/flow/cascade.h"
-#include "engine/flow/flow_cancel.h"
-#include "engine/flow/flow_chunk.h"
-#include "engine/flow/flow_grow.h"
+#include "engine/flow/cascade_read.h"
+#include "engine/flow/flow.h"
 #include "engine/job/claim.h"
 #include "engine/job/leases.h"
 #include "engine/tx/commit_effects.h"
@@ -106,7 +105,7 @@ CASE(flow_roots_begin_in_parts)
                           "INSERT INTO completion (flow, num, at) SELECT num, 0, 1 FROM flow",
                           blocked));
     size_t chunk = chunk_of(f->b);
-    is_int(weft_cascade(f->b, &many.answer.id, 1, &done, &f->err), WEFT_OK, "cascade");
+    is_int(weft_cascade(f->b, &many.answer.id, 1, UINT64_MAX, &done, &f->err), WEFT_OK, "cascade");
     is_int(done.hops, MANY / chunk + 1, "a chunk of nodes for each hop, not of roots");
     is_int(done.completions, 1, "the completion goes with the last of them");
     is_int(many_in(f, &many, WEFT_STATE_READY), MANY / 2, "all roots may begin");
@@ -160,7 +159,7 @@ CASE(flow_hops_over_several_flows_share_a_chunk)
     }
     widest = (struct widest){0};
     size_t chunk = chunk_of(watched);
-    is_int(weft_cascade(watched, id, FLOWS, &done, &f->err), WEFT_OK,
+    is_int(weft_cascade(watched, id, FLOWS, UINT64_MAX, &done, &f->err), WEFT_OK,
            "one cascade begins both flows");
     is_int(done.hops, ((size_t)FLOWS * WIDE + chunk - 1) / chunk, "a chunk of edges for each hop");
     is_int(done.edges, FLOWS * WIDE, "over all edges");
@@ -179,7 +178,8 @@ CASE(flow_hops_over_several_flows_share_a_chunk)
     }
     done = (struct weft_cascaded){0};
     widest = (struct widest){0};
-    is_int(weft_cascade(watched, id, FLOWS, &done, &f->err), WEFT_OK, "one of each is enough");
+    is_int(weft_cascade(watched, id, FLOWS, UINT64_MAX, &done, &f->err), WEFT_OK,
+           "one of each is enough");
     is_int(done.groups.cancelled, FLOWS * (WIDE - 1), "the others are cancelled");
     ok(widest.rows > chunk / 2 && widest.rows <= chunk + 1, "in chunks: %zu by %s", widest.rows,
        weft_stmts[widest.stmt].name);
@@ -294,7 +294,7 @@ static struct weft_flow_drain cancel_now(struct fixture *f, const struct weft_id
         .ns = "default", .flow = *flow, .how = how, .reason = "enough"};
     enum weft_flow_state state;
     struct weft_flow_drain drain = {0};
-    is_int(weft_engine_flow_cancel_now(f->a, &args, &state, &drain, &f->err), WEFT_OK, "cancel it");
+    is_int(weft_engine_flow_cancel(f->a, &args, &state, &drain, &f->err), WEFT_OK, "cancel it");
     return drain;
 }
 
@@ -412,7 +412,7 @@ CASE(flow_cascade_takes_turns)
            "no node of the small flow is ready before the round");
     const struct weft_id both[] = {large.answer.id, small.answer.id};
     told = (struct weft_id){0};
-    is_int(weft_engine_cascade_round(f->a, both, 2, &f->err), WEFT_OK, "a round");
+    is_int(weft_cascade_chunks(f->a, both, 2, WEFT_CASCADE_ROUND, &f->err), WEFT_OK, "a round");
     is_int(many_in(f, &small, WEFT_STATE_READY), 1, "the small flow moves on");
     uint64_t moved = many_in(f, &large, WEFT_STATE_READY);
     ok(moved > 0 && moved < PAIRS, "the round moves a part of the large flow: %d", (int)moved);

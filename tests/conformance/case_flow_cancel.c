@@ -7,10 +7,8 @@
 
 #include "base/arena.h"
 #include "base/clock.h"
-#include "engine/flow/flow_cancel.h"
-#include "engine/flow/flow_chunk.h"
-#include "engine/flow/flow_grow.h"
-#include "engine/flow/flow_read.h"
+#include "engine/flow/cascade_read.h"
+#include "engine/flow/flow.h"
 #include "engine/job/claim.h"
 #include "engine/job/leases.h"
 #include "engine/tx/commit_effects.h"
@@ -21,7 +19,7 @@ static void cancel_flow(struct fixture *f, const struct weft_id *flow, enum weft
     const struct weft_flow_cancelling args = {
         .ns = "default", .flow = *flow, .how = how, .reason = "enough"};
     enum weft_flow_state state;
-    is_int(weft_engine_flow_cancel(f->a, &args, &state, &f->err), WEFT_OK, "cancel the flow");
+    is_int(weft_engine_flow_cancel(f->a, &args, &state, NULL, &f->err), WEFT_OK, "cancel the flow");
 }
 
 /* ---- Joins of a cancelled flow --------------------------------------------------------------- */
@@ -74,7 +72,7 @@ static enum weft_rc cancel_over(struct fixture *f, const struct drawn *flow, boo
     enum weft_flow_state state;
     struct weft_flow_drain drain;
     struct weft_err err = {0};
-    enum weft_rc rc = weft_engine_flow_cancel_now(f->b, &args, &state, &drain, &err);
+    enum weft_rc rc = weft_engine_flow_cancel(f->b, &args, &state, &drain, &err);
     if (!rc && remove)
         is_int(state, WEFT_FLOW_SUCCEEDED, "a delete finds how the flow ended");
     return rc;
@@ -201,7 +199,7 @@ static void race_in_a_cancelled_flow(struct fixture *f, enum weft_flow_cancel ho
         .ns = "default", .flow = flow.answer.id, .how = how, .reason = "enough"};
     enum weft_flow_state state;
     struct weft_flow_drain drain;
-    is_int(weft_engine_flow_cancel_now(f->a, &args, &state, &drain, &f->err), WEFT_OK,
+    is_int(weft_engine_flow_cancel(f->a, &args, &state, &drain, &f->err), WEFT_OK,
            "cancel the flow by %d", how);
     is_int(complete(f, f->a, &a, "1").err.rc, WEFT_OK, "a succeeds");
     is_str(states(f, &flow), "sRcc", "u runs on; w, which does not run, is cancelled");

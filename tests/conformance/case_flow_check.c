@@ -5,7 +5,7 @@
 #include "flows.h"
 
 #include "base/arena.h"
-#include "engine/admin/check.h"
+#include "engine/admin/doctor.h"
 
 /* What is done to the store and undone again; %s is the schema of PostgreSQL. */
 static const struct damage {

@@ -8,7 +8,7 @@
 #include "base/arena.h"
 #include "base/limits.h"
 #include "engine/engine.h"
-#include "engine/flow/flow_submit.h"
+#include "engine/flow/flow.h"
 #include "engine/job/claim.h"
 #include "engine/job/joint.h"
 #include "engine/job/leases.h"

@@ -5,9 +5,7 @@
 #include "direct.h"
 #include "flows.h"
 
-#include "engine/flow/flow_edges.h"
-#include "engine/flow/flow_grow.h"
-#include "engine/flow/flow_submit.h"
+#include "engine/flow/flow.h"
 #include "weft/weft.h"
 
 #include <stdlib.h>

@@ -7,10 +7,7 @@
 
 #include "base/arena.h"
 #include "base/clock.h"
-#include "engine/flow/flow_cancel.h"
-#include "engine/flow/flow_grow.h"
-#include "engine/flow/flow_read.h"
-#include "engine/flow/flow_submit.h"
+#include "engine/flow/flow.h"
 #include "engine/job/control.h"
 #include "engine/job/execution_read.h"
 #include "engine/job/list.h"
@@ -148,7 +145,7 @@ CASE(flow_described_when_cancelled)
         .ns = "default", .flow = id, .how = WEFT_FLOW_CANCEL_ALL, .reason = "enough"};
     enum weft_flow_state state;
     struct weft_flow_drain drain = {.flow = id, .more = true};
-    is_int(weft_engine_flow_cancel(f->a, &args, &state, &f->err), WEFT_OK, "cancel");
+    is_int(weft_engine_flow_cancel(f->a, &args, &state, NULL, &f->err), WEFT_OK, "cancel");
     struct weft_flow_page page = read_page(f, &id, 0, NULL);
     is_int(page.flow.cancel, WEFT_FLOW_CANCEL_ALL, "marked at once");
     is_str(page.flow.reason, "enough", "the flow has the reason of the cancel");
@@ -330,7 +327,7 @@ CASE(flow_unseen)
     const struct weft_flow_cancelling args = {
         .ns = "default", .flow = id, .how = WEFT_FLOW_CANCEL_ALL, .remove = true};
     enum weft_flow_state state;
-    is_int(weft_engine_flow_cancel(f->a, &args, &state, &f->err), WEFT_OK, "delete");
+    is_int(weft_engine_flow_cancel(f->a, &args, &state, NULL, &f->err), WEFT_OK, "delete");
     expect_unseen(f, &id, "deleted");
 }
 

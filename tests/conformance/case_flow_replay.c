@@ -5,8 +5,8 @@
 #include "direct.h"
 #include "flows.h"
 
-#include "engine/flow/flow_cancel.h"
-#include "engine/flow/flow_chunk.h"
+#include "engine/flow/cascade_read.h"
+#include "engine/flow/flow.h"
 #include "engine/job/control.h"
 #include "weft/weft.h"
 
@@ -45,7 +45,7 @@ static void cancel_all(struct fixture *f, const struct weft_id *flow)
         .ns = "default", .flow = *flow, .how = WEFT_FLOW_CANCEL_ALL, .reason = "enough"};
     enum weft_flow_state state;
     struct weft_flow_drain drain;
-    is_int(weft_engine_flow_cancel_now(f->a, &all, &state, &drain, &f->err), WEFT_OK,
+    is_int(weft_engine_flow_cancel(f->a, &all, &state, &drain, &f->err), WEFT_OK,
            "cancel the flow");
     while (drain.more && !f->err.rc)
         is_int(weft_engine_flow_drain(f->a, &drain, &f->err), WEFT_OK, "drain it");
@@ -152,7 +152,7 @@ CASE(flow_replay_in_a_flow_that_is_cancelled_again)
     const struct weft_flow_cancelling only = {
         .ns = "default", .flow = flow.answer.id, .how = WEFT_FLOW_CANCEL_ONLY};
     enum weft_flow_state state;
-    is_int(weft_engine_flow_cancel(f->a, &only, &state, &f->err), WEFT_OK, "cancel it again");
+    is_int(weft_engine_flow_cancel(f->a, &only, &state, NULL, &f->err), WEFT_OK, "cancel it again");
     (void)complete(f, f->a, &lease, "1");
     is_str(states(f, &flow), "sc", "the second cancel takes in what was replayed before it");
 }
@@ -407,7 +407,7 @@ CASE(flow_replay_in_a_deleted_flow)
     const struct weft_flow_cancelling away = {
         .ns = "default", .flow = flow.answer.id, .how = WEFT_FLOW_CANCEL_ALL, .remove = true};
     enum weft_flow_state state;
-    is_int(weft_engine_flow_cancel(f->a, &away, &state, &f->err), WEFT_OK, "delete the flow");
+    is_int(weft_engine_flow_cancel(f->a, &away, &state, NULL, &f->err), WEFT_OK, "delete the flow");
     struct weft_steered answer = steer_id(f, WEFT_STEER_REPLAY, id_of(&flow, "a"));
     expect_err(&answer.err, WEFT_NOT_LIVE, "id", "its members stay as they are");
 }

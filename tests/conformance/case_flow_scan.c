@@ -6,7 +6,7 @@
 #include "flows.h"
 
 #include "base/id.h"
-#include "engine/flow/flow_cancel.h"
+#include "engine/flow/flow.h"
 #include "engine/job/execution_read.h"
 #include "engine/job/list.h"
 #include "engine/ready/poll.h"
@@ -36,7 +36,7 @@ static void cancel_flow(struct fixture *f, const struct drawn *flow, bool remove
                                               .reason = "enough",
                                               .remove = remove};
     enum weft_flow_state state;
-    is_int(weft_engine_flow_cancel(f->a, &args, &state, &f->err), WEFT_OK, "cancel the flow");
+    is_int(weft_engine_flow_cancel(f->a, &args, &state, NULL, &f->err), WEFT_OK, "cancel the flow");
 }
 
 /* ---- dependency ------------------------------------------------------------------------------ */

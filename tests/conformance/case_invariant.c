@@ -12,7 +12,7 @@
 #include "base/id.h"
 #include "base/limits.h"
 #include "base/log.h"
-#include "engine/admin/check.h"
+#include "engine/admin/doctor.h"
 #include "engine/job/claim.h"
 #include "engine/job/control.h"
 #include "engine/job/leases.h"

@@ -8,7 +8,7 @@
 #include "base/arena.h"
 #include "base/id.h"
 #include "base/limits.h"
-#include "engine/admin/counts.h"
+#include "engine/admin/tally.h"
 #include "engine/job/claim.h"
 #include "engine/job/execution_read.h"
 #include "engine/job/leases.h"

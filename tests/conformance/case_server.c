@@ -7,7 +7,6 @@
 #include "base/arena.h"
 #include "base/id.h"
 #include "core/token.h"
-#include "engine/admin/access.h"
 #include "engine/admin/tokens.h"
 #include "engine/admin/workers.h"
 #include "engine/job/claim.h"

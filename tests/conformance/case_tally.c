@@ -5,7 +5,6 @@
 #include "conformance.h"
 #include "direct.h"
 
-#include "engine/admin/counts.h"
 #include "engine/admin/tally.h"
 #include "engine/engine.h"
 #include "engine/job/claim.h"

@@ -135,7 +135,7 @@ CASE(unused_row_and_a_process_with_an_old_cache)
     remove_retired(f);
     is_int(queue_of(f, f->b, "acme"), queue,
            "a process that heard nothing uses the cached id for a while");
-    f->b->names.told_us -= WEFT_UNUSED_TOLD_US + WEFT_SECOND;
+    f->b->names.retired_seen_us -= WEFT_RETIRED_SEEN_US + WEFT_SECOND;
     int32_t named = name_of(f, f->b, true, "acme");
     ok(named > name, "after it the name is looked up again");
     ok(queue_of(f, f->b, "acme") > queue, "after it the queue is looked up again");

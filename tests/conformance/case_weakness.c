@@ -10,7 +10,7 @@
 #include "base/err.h"
 #include "base/id.h"
 #include "core/state.h"
-#include "engine/admin/counts.h"
+#include "engine/admin/tally.h"
 #include "engine/job/claim.h"
 #include "engine/job/execution_read.h"
 #include "engine/job/leases.h"

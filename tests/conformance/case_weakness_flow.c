@@ -36,9 +36,7 @@
 
 #include "base/clock.h"
 #include "engine/engine.h"
-#include "engine/flow/flow_cancel.h"
-#include "engine/flow/flow_grow.h"
-#include "engine/flow/flow_submit.h"
+#include "engine/flow/flow.h"
 #include "weft/weft.h"
 
 static void cancel_flow(struct fixture *f, const struct drawn *flow, enum weft_flow_cancel how)
@@ -46,7 +44,7 @@ static void cancel_flow(struct fixture *f, const struct drawn *flow, enum weft_f
     const struct weft_flow_cancelling args = {
         .ns = "default", .flow = flow->answer.id, .how = how, .reason = "enough"};
     enum weft_flow_state state;
-    is_int(weft_engine_flow_cancel(f->a, &args, &state, &f->err), WEFT_OK, "cancel the flow");
+    is_int(weft_engine_flow_cancel(f->a, &args, &state, NULL, &f->err), WEFT_OK, "cancel the flow");
 }
 
 static uint64_t drain(struct fixture *f, const struct drawn *flow)
@@ -292,7 +290,7 @@ CASE(weakness_f09_cancel_leaves_ended_members)
     is_int(completions(f), 0, "no completion is left for the scanner after the repeated cancel");
     struct weft_flow_cancelling nobody = {.ns = "default", .how = WEFT_FLOW_CANCEL_ALL};
     enum weft_flow_state state;
-    is_int(weft_engine_flow_cancel(f->a, &nobody, &state, &f->err), WEFT_NOT_FOUND,
+    is_int(weft_engine_flow_cancel(f->a, &nobody, &state, NULL, &f->err), WEFT_NOT_FOUND,
            "a cancel of an unknown flow is not found");
 }
 

@@ -7,8 +7,7 @@
 
 #include "base/arena.h"
 #include "engine/flow/cascade.h"
-#include "engine/flow/flow_read.h"
-#include "engine/flow/flow_submit.h"
+#include "engine/flow/flow.h"
 #include "engine/job/claim.h"
 #include "engine/tx/commit_effects.h"
 #include "engine/tx/tx.h"
@@ -44,7 +43,8 @@ void submit_drawn(struct fixture *f, struct drawn *flow)
 void cascade(struct fixture *f, struct weft_engine *engine, const struct drawn *flow)
 {
     struct weft_cascaded done = {0};
-    is_int(weft_cascade(engine, &flow->answer.id, 1, &done, &f->err), WEFT_OK, "cascade");
+    is_int(weft_cascade(engine, &flow->answer.id, 1, UINT64_MAX, &done, &f->err), WEFT_OK,
+           "cascade");
 }
 
 static void leave(void *context, const struct weft_id *flow, size_t count)
@@ -78,7 +78,7 @@ int flow_state(struct fixture *f, const struct drawn *flow)
     struct weft_rows rows = {0};
     weft_call_flow_read(&call, f->arena)->id = flow->answer.id;
     is_int(weft_tx_once(f->b, WEFT_TX_READ, &call, f->arena, &rows, &f->err), WEFT_OK, "read it");
-    return rows.count ? weft_out_flow_read(&rows)->state : -1;
+    return rows.count ? weft_out_flow_read(&rows)->flow_head.state : -1;
 }
 
 struct weft_claimed claim_node(struct fixture *f, const char *name)

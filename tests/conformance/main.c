@@ -6,7 +6,7 @@
 
 #include "base/arena.h"
 #include "base/clock.h"
-#include "engine/admin/check.h"
+#include "engine/admin/doctor.h"
 #include "engine/engine.h"
 #include "store/fault/fault.h"
 #include "store/store.h"

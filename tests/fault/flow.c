@@ -11,13 +11,10 @@
 #include "direct.h"
 
 #include "base/arena.h"
-#include "engine/admin/check.h"
+#include "engine/admin/doctor.h"
 #include "engine/engine.h"
 #include "engine/flow/cascade.h"
-#include "engine/flow/flow_cancel.h"
-#include "engine/flow/flow_grow.h"
-#include "engine/flow/flow_submit.h"
-#include "engine/flow/sibling.h"
+#include "engine/flow/flow.h"
 #include "engine/job/claim.h"
 #include "engine/job/control.h"
 #include "engine/job/leases.h"
@@ -129,7 +126,7 @@ static void cancel(struct play *play, struct weft_engine *engine)
     enum weft_flow_state state;
     struct weft_err err;
     struct weft_flow_drain drain;
-    (void)!weft_engine_flow_cancel_now(engine, &args, &state, &drain, &err);
+    (void)!weft_engine_flow_cancel(engine, &args, &state, &drain, &err);
 }
 
 /* Behind what has ended and what runs. A repeat is refused where the first was carried out. */
@@ -234,8 +231,9 @@ static void describe(const struct play *play, struct weft_engine *clean, char *o
     }
     const struct weft_flow_read_out *read_row = weft_out_flow_read(&flow);
     (void)snprintf(out + used, size - used, "flow %d, revision %d, cancel %d",
-                   flow.count ? read_row->state : -1, flow.count ? read_row->revision : -1,
-                   flow.count ? read_row->cancel : -1);
+                   flow.count ? read_row->flow_head.state : -1,
+                   flow.count ? read_row->flow_head.revision : -1,
+                   flow.count ? read_row->flow_head.cancel : -1);
     weft_arena_free(arena);
 }
 
@@ -246,7 +244,7 @@ static void clear(const struct play *play, struct weft_engine *clean)
         .ns = "default", .flow = play->flow, .how = WEFT_FLOW_CANCEL_ALL};
     enum weft_flow_state state;
     struct weft_err err;
-    if (weft_engine_flow_cancel(clean, &args, &state, &err) == WEFT_OK)
+    if (weft_engine_flow_cancel(clean, &args, &state, NULL, &err) == WEFT_OK)
         scan(play, clean);
 }
 

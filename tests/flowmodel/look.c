@@ -77,11 +77,12 @@ static void compare_flow(struct world *w, const struct flow *flow)
         wrong(w, "cannot read the flow: %s", err.text);
     else if (rows.count != 1)
         wrong(w, "the flow is not there");
-    else if (row->state != (int64_t)flow->state || row->revision != flow->revision ||
-             row->cancel != (int64_t)flow->cancel)
+    else if (row->flow_head.state != (int64_t)flow->state ||
+             row->flow_head.revision != flow->revision ||
+             row->flow_head.cancel != (int64_t)flow->cancel)
         wrong(w, "flow %zu is in state %d, revision %d, cancel %d; must be in %d, %d, %d",
-              (size_t)(flow - w->flow), row->state, row->revision, row->cancel, flow->state,
-              flow->revision, flow->cancel);
+              (size_t)(flow - w->flow), row->flow_head.state, row->flow_head.revision,
+              row->flow_head.cancel, flow->state, flow->revision, flow->cancel);
     weft_arena_free(arena);
 }
 

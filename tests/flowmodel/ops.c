@@ -9,10 +9,7 @@
 #include "base/clock.h"
 #include "engine/engine.h"
 #include "engine/flow/cascade.h"
-#include "engine/flow/flow_cancel.h"
-#include "engine/flow/flow_edges.h"
-#include "engine/flow/flow_grow.h"
-#include "engine/flow/flow_submit.h"
+#include "engine/flow/flow.h"
 #include "engine/job/claim.h"
 #include "engine/job/control.h"
 #include "engine/job/leases.h"
@@ -476,7 +473,7 @@ void op_cancel_flow(struct world *w)
         .flow = flow->id,
         .how = (enum weft_flow_cancel)(WEFT_FLOW_CANCEL_ALL + below(w, 3)),
         .reason = "flow"};
-    enum weft_rc rc = weft_engine_flow_cancel(any_engine(w), &args, &state, &err);
+    enum weft_rc rc = weft_engine_flow_cancel(any_engine(w), &args, &state, NULL, &err);
     settle_before(w, flow, flow->count);
     bool over = flow->state == WEFT_FLOW_SUCCEEDED || flow->state == WEFT_FLOW_FAILED;
     note(w, "cancel flow %zu by %d: %s", (size_t)(flow - w->flow), args.how, weft_rc_wire(rc));

@@ -13,9 +13,8 @@
 #include "base/err.h"
 #include "engine/engine.h"
 #include "engine/flow/cascade.h"
-#include "engine/flow/flow_cancel.h"
-#include "engine/flow/flow_chunk.h"
-#include "engine/flow/flow_submit.h"
+#include "engine/flow/cascade_read.h"
+#include "engine/flow/flow.h"
 #include "engine/job/claim.h"
 #include "engine/job/leases.h"
 #include "engine/scan/pass.h"
@@ -222,7 +221,7 @@ static void is_over(struct large *large, enum weft_flow_state want)
     struct weft_err err = {0};
     weft_call_flow_read(&call, large->arena)->id = large->flow;
     enum weft_rc rc = weft_tx_once(large->engine, WEFT_TX_READ, &call, large->arena, &rows, &err);
-    is_int(rc || rows.count == 0 ? -1 : weft_out_flow_read(&rows)->state, want,
+    is_int(rc || rows.count == 0 ? -1 : weft_out_flow_read(&rows)->flow_head.state, want,
            "the flow ends as it must");
     weft_arena_free(large->arena);
 }
@@ -353,7 +352,7 @@ static void large_cancel(struct large *large)
     struct weft_flow_drain drain;
     const struct weft_flow_cancelling args = {
         .ns = "default", .flow = large->flow, .how = WEFT_FLOW_CANCEL_ALL};
-    is_int(weft_engine_flow_cancel_now(large->engine, &args, &state, &drain, &err), WEFT_OK,
+    is_int(weft_engine_flow_cancel(large->engine, &args, &state, &drain, &err), WEFT_OK,
            "cancel it");
     while (drain.more && !weft_engine_flow_drain(large->engine, &drain, &err))
         continue;

@@ -13,7 +13,7 @@
 #include "base/clock.h"
 #include "base/id.h"
 #include "base/map.h"
-#include "engine/admin/check.h"
+#include "engine/admin/doctor.h"
 #include "engine/engine.h"
 #include "store/store.h"
 

@@ -6,7 +6,7 @@
 #include "process.h"
 
 #include "base/arena.h"
-#include "engine/admin/counts.h"
+#include "engine/admin/tally.h"
 #include "engine/engine.h"
 #include "engine/job/claim.h"
 #include "engine/job/execution_read.h"

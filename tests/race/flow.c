@@ -12,7 +12,7 @@
 #include "direct.h"
 #include "flows.h"
 
-#include "engine/flow/flow_cancel.h"
+#include "engine/flow/flow.h"
 #include "engine/job/leases.h"
 #include "engine/scan/pass.h"
 #include "engine/tx/commit_effects.h"

@@ -5,9 +5,7 @@
 
 #include "base/arena.h"
 #include "engine/flow/cascade.h"
-#include "engine/flow/flow_cancel.h"
-#include "engine/flow/flow_grow.h"
-#include "engine/flow/flow_submit.h"
+#include "engine/flow/flow.h"
 #include "engine/job/claim.h"
 #include "engine/job/leases.h"
 #include "store/fault/fault.h"
@@ -107,7 +105,7 @@ void do_cancel(void *context)
     enum weft_flow_state state;
     const struct weft_flow_cancelling args = {
         .ns = "default", .flow = doer->flow->answer.id, .how = WEFT_FLOW_CANCEL_ALL};
-    doer->rc = weft_engine_flow_cancel(doer->engine, &args, &state, &doer->err);
+    doer->rc = weft_engine_flow_cancel(doer->engine, &args, &state, NULL, &doer->err);
 }
 
 void do_nothing(void *context, const struct weft_id *flow, size_t count)

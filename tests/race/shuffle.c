@@ -11,7 +11,7 @@
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/id.h"
-#include "engine/admin/counts.h"
+#include "engine/admin/tally.h"
 #include "engine/job/control.h"
 #include "engine/job/leases.h"
 #include "engine/job/submit.h"

@@ -11,8 +11,8 @@
 #include "flows.h"
 
 #include "engine/flow/cascade.h"
-#include "engine/flow/flow_chunk.h"
-#include "engine/flow/flow_submit.h"
+#include "engine/flow/cascade_read.h"
+#include "engine/flow/flow.h"
 #include "engine/job/control.h"
 #include "store/fault/fault.h"
 #include "weft/weft.h"
@@ -145,7 +145,7 @@ RACE(flow_group_comes_again_during_a_walk_along_siblings)
     struct doer lose = {.engine = race->a, .lease = take(race, "winner")};
     stop_at(&walks, WEFT_FAULT_AFTER_COMMIT, WEFT_STMT_GROUP_MEMBERS, do_fail, &lose);
     is_int(living(race), SIBLINGS - WEFT_FLOW_CHUNK, "a chunk is cancelled");
-    is_int(weft_cascade(race->b, &wide->answer.id, 1, &done, &err), WEFT_OK,
+    is_int(weft_cascade(race->b, &wide->answer.id, 1, UINT64_MAX, &done, &err), WEFT_OK,
            "another engine runs the cascade");
     is_int(living(race), 0, "the other engine cancels the rest");
     is_int(raw_int(&race->place, race->raw, "SELECT count(*) FROM weft.cancel_group"), 0,

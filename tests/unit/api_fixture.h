@@ -17,7 +17,7 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "engine/engine.h"
-#include "engine/flow/flow_cancel.h"
+#include "engine/flow/flow.h"
 #include "engine/job/control.h"
 #include "engine/job/leases.h"
 #include "engine/job/submit.h"

@@ -11,7 +11,7 @@
 
 #include "base/arena.h"
 #include "base/id.h"
-#include "engine/admin/check.h"
+#include "engine/admin/doctor.h"
 #include "engine/engine.h"
 #include "engine/job/claim.h"
 #include "engine/job/joint.h"

@@ -15,7 +15,7 @@
 #include "worker_fixture.h"
 
 #include "base/id.h"
-#include "engine/admin/check.h"
+#include "engine/admin/doctor.h"
 #include "weft/weft.h"
 
 #include <fcntl.h>

@@ -13,8 +13,7 @@
 #include "core/state.h"
 #include "engine/call.h"
 #include "engine/engine.h"
-#include "engine/flow/flow_cancel.h"
-#include "engine/flow/flow_read.h"
+#include "engine/flow/flow.h"
 #include "engine/job/claim.h"
 #include "engine/job/leases.h"
 #include "weft/weft.h"
@@ -109,7 +108,7 @@ static enum weft_rc flow_cancel(const struct weft_via *via, const struct weft_op
     weft_look_init(&look, via->weft, WEFT_CHANGE_ENDED, via->wait_ms);
     struct weft_engine *engine = via->weft->engine;
     struct weft_flow_drain drain = {0};
-    enum weft_rc rc = weft_engine_flow_cancel_now(engine, args, &answer->state, &drain, err);
+    enum weft_rc rc = weft_engine_flow_cancel(engine, args, &answer->state, &drain, err);
     bool ends = args->how == WEFT_FLOW_CANCEL_ALL;
     while (!rc && !answer->done) {
         while (!rc && drain.more)

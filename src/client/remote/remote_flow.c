@@ -10,7 +10,7 @@
 #include "client/remote/remote.h"
 #include "client/worker/wake.h"
 #include "engine/call.h"
-#include "engine/flow/flow_read.h"
+#include "engine/flow/flow.h"
 #include "weft/weft.h"
 #include "wire/wire.h"
 

@@ -3,7 +3,7 @@
 /*
  * What `weft doctor` finds: is the store the way weft needs it, and does anything hold it up?
  *
- * Statements bring figures, this file judges them, and every look becomes a finding, good ones too.
+ * Statements read figures, this file judges them, and every look becomes a finding, good ones too.
  * A look that fails is a finding as well; only a store that cannot be reached ends the examination.
  */
 
@@ -11,9 +11,8 @@
 
 #include "base/arena.h"
 #include "base/clock.h"
-#include "base/id.h"
-#include "engine/admin/check.h"
-#include "engine/admin/doctor_replicas.h"
+#include "base/err.h"
+#include "engine/admin/replicas.h"
 #include "engine/engine_state.h"
 #include "store/migrate.h"
 
@@ -22,10 +21,15 @@
 #include <sys/statvfs.h>
 #include <time.h>
 
-enum { FINDINGS_MAX = 32, MISSING_MAX = 512 };
+enum {
+    FINDINGS_MAX = 32,
+    MISSING_MAX = 512,
+    SHOWN_MAX = 5, /* replicas, or scanners, that one finding names */
+};
 
 #define MINUTE_US (60 * WEFT_SECOND)
 #define WEEK_US   (604800 * WEFT_SECOND)
+#define LAG_US    (60 * WEFT_SECOND)
 #define MB        ((int64_t)1 << 20)
 #define GB        ((int64_t)1 << 30)
 
@@ -34,10 +38,11 @@ struct exam {
     struct weft_arena *arena;
     struct weft_finding *item;
     size_t count;
+    bool pg;
 };
 
-static void found(struct exam *exam, enum weft_finding_level level, const char *what,
-                  const char *detail, const char *advice)
+static void put_finding(struct exam *exam, enum weft_finding_level level, const char *what,
+                        const char *advice, const char *detail)
 {
     if (exam->count < FINDINGS_MAX)
         exam->item[exam->count++] = (struct weft_finding){
@@ -46,6 +51,15 @@ static void found(struct exam *exam, enum weft_finding_level level, const char *
             .detail = detail,
             .advice = level == WEFT_FINDING_OK ? NULL : advice,
         };
+}
+
+/* The last arguments are the format of the detail and its values. */
+#define TEXT(...)                       weft_arena_printf(exam->arena, __VA_ARGS__)
+#define FOUND(level, what, advice, ...) put_finding(exam, level, what, advice, TEXT(__VA_ARGS__))
+
+static enum weft_finding_level ok_or(enum weft_finding_level level, bool good)
+{
+    return good ? WEFT_FINDING_OK : level;
 }
 
 /* The level of a figure that is worse the larger it is. */
@@ -68,57 +82,28 @@ static const char *age_text(struct exam *exam, weft_usec age_us)
                  {WEFT_SECOND, "s"}};
     for (size_t i = 0; i < WEFT_LEN(units); i++)
         if (age_us >= 3 * units[i].unit_us)
-            return weft_arena_printf(exam->arena, "%lld %s", (long long)(age_us / units[i].unit_us),
-                                     units[i].word);
-    return weft_arena_printf(exam->arena, "%lld ms", (long long)(age_us / WEFT_MS));
+            return TEXT("%lld %s", (long long)(age_us / units[i].unit_us), units[i].word);
+    return TEXT("%lld ms", (long long)(age_us / WEFT_MS));
 }
 
 static const char *size_text(struct exam *exam, int64_t bytes)
 {
     if (bytes >= 10 * GB)
-        return weft_arena_printf(exam->arena, "%lld GB", (long long)(bytes / GB));
+        return TEXT("%lld GB", (long long)(bytes / GB));
     if (bytes >= 10 * MB)
-        return weft_arena_printf(exam->arena, "%lld MB", (long long)(bytes / MB));
-    return weft_arena_printf(exam->arena, "%lld KB", (long long)(bytes / 1024));
-}
-
-/* Runs a statement without parameters but `now`. Rows of no statement and a finding when it fails.
- */
-static enum weft_rc look(struct exam *exam, enum weft_stmt stmt, struct weft_rows *ret_rows,
-                         struct weft_err *err)
-{
-    struct weft_call call;
-    *ret_rows = (struct weft_rows){.stmt = WEFT_STMT_COUNT};
-    weft_call_init(&call, exam->arena, stmt, 0);
-    if (stmt == WEFT_STMT_EXAMINE_WORK)
-        weft_in_examine_work(&call)->now = weft_clock_now(exam->engine->clock);
-    if (stmt == WEFT_STMT_EXAMINE_INBOX)
-        weft_in_examine_inbox(&call)->since = weft_clock_now(exam->engine->clock) - WEEK_US;
-    enum weft_rc rc = weft_tx_once(exam->engine, WEFT_TX_READ, &call, exam->arena, ret_rows, err);
-    if (!rc || rc == WEFT_UNAVAILABLE)
-        return rc;
-    found(exam, WEFT_FINDING_WARN, "look_failed",
-          weft_arena_printf(exam->arena, "%s could not be answered: %s", weft_stmts[stmt].name,
-                            err->text),
-          "look at the permissions of weft's role");
-    return WEFT_OK;
+        return TEXT("%lld MB", (long long)(bytes / MB));
+    return TEXT("%lld KB", (long long)(bytes / 1024));
 }
 
 /* ---- Both stores ----------------------------------------------------------------------------- */
 
-static enum weft_rc examine_schema(struct exam *exam, struct weft_err *err)
+static void judge_schema(struct exam *exam, const struct weft_rows *rows)
 {
-    struct weft_rows rows = {0};
-    enum weft_rc rc = look(exam, WEFT_STMT_SCHEMA_READ, &rows, err);
-    if (rc || rows.count == 0)
-        return rc;
-    int64_t version = weft_out_schema_read(&rows)->version;
-    bool same = version == (int64_t)weft_migration_count;
-    found(exam, same ? WEFT_FINDING_OK : WEFT_FINDING_WARN, "schema",
-          weft_arena_printf(exam->arena, "the schema has version %lld, this binary knows %zu",
-                            (long long)version, weft_migration_count),
-          "run the same version of weft everywhere");
-    return WEFT_OK;
+    int64_t version = weft_out_schema_read(rows)->version;
+    FOUND(ok_or(WEFT_FINDING_WARN, version == (int64_t)weft_migration_count), "schema",
+          "run the same version of weft everywhere",
+          "the schema has version %lld, this binary knows %zu", (long long)version,
+          weft_migration_count);
 }
 
 static bool has_index(const struct weft_rows *rows, const char *name)
@@ -130,58 +115,41 @@ static bool has_index(const struct weft_rows *rows, const char *name)
     return false;
 }
 
-static enum weft_rc examine_indexes(struct exam *exam, bool pg, struct weft_err *err)
+static void judge_indexes(struct exam *exam, const struct weft_rows *rows)
 {
-    struct weft_rows rows;
-    enum weft_rc rc = look(exam, WEFT_STMT_EXAMINE_INDEXES, &rows, err);
-    if (rc || rows.stmt != WEFT_STMT_EXAMINE_INDEXES)
-        return rc;
-    const char *const *index = pg ? weft_indexes_pg : weft_indexes_sqlite, *missing = "";
+    const char *const *index = exam->pg ? weft_indexes_pg : weft_indexes_sqlite, *missing = "";
     size_t expected = 0, absent = 0;
     for (; index[expected]; expected++) {
-        if (has_index(&rows, index[expected]))
+        if (has_index(rows, index[expected]))
             continue;
         if (strlen(missing) < MISSING_MAX)
-            missing = weft_arena_printf(exam->arena, "%s%s%s", missing, absent ? ", " : "",
-                                        index[expected]);
+            missing = TEXT("%s%s%s", missing, absent ? ", " : "", index[expected]);
         absent++;
     }
     if (absent > 0)
-        found(exam, WEFT_FINDING_BAD, "indexes",
-              weft_arena_printf(exam->arena, "%zu of %zu indexes are missing or invalid: %s",
-                                absent, expected, missing),
-              "create them again as sql/migrations has them, or REINDEX those that are invalid");
+        FOUND(WEFT_FINDING_BAD, "indexes",
+              "create them again as sql/migrations has them, or REINDEX those that are invalid",
+              "%zu of %zu indexes are missing or invalid: %s", absent, expected, missing);
     else
-        found(exam, WEFT_FINDING_OK, "indexes",
-              weft_arena_printf(exam->arena, "all %zu indexes are there, and %zu others", expected,
-                                rows.count - expected),
-              NULL);
-    return WEFT_OK;
+        FOUND(WEFT_FINDING_OK, "indexes", NULL, "all %zu indexes are there, and %zu others",
+              expected, rows->count - expected);
 }
 
-static enum weft_rc examine_work(struct exam *exam, struct weft_err *err)
+static void judge_work(struct exam *exam, const struct weft_rows *rows)
 {
-    struct weft_rows rows = {0};
+    const struct weft_examine_work_out *row = weft_out_examine_work(rows);
     weft_usec now_us = weft_clock_now(exam->engine->clock);
-    enum weft_rc rc = look(exam, WEFT_STMT_EXAMINE_WORK, &rows, err);
-    if (rc || rows.count == 0)
-        return rc;
-    const struct weft_examine_work_out *row = weft_out_examine_work(&rows);
-    int64_t ready = row->ready;
-    weft_usec waited_us = ready ? now_us - row->oldest_ready.value : 0;
-    found(exam, judge(waited_us, 60 * MINUTE_US, WEFT_NEVER), "backlog",
-          weft_arena_printf(exam->arena, "ready: %lld%s%s, running: %lld", (long long)ready,
-                            ready ? ", the oldest since " : "",
-                            ready ? age_text(exam, waited_us) : "", (long long)row->running),
-          "look whether workers serve its lane, and whether the lane is paused or full");
-    int64_t expired = row->expired;
-    weft_usec late_us = expired ? now_us - row->oldest_expired.value : 0;
-    found(exam, judge(late_us, 10 * WEFT_SECOND, MINUTE_US), "expired_leases",
-          weft_arena_printf(exam->arena, "leases that ran out and were not taken back: %lld%s%s",
-                            (long long)expired, expired ? ", the oldest since " : "",
-                            expired ? age_text(exam, late_us) : ""),
-          "no server and no worker runs the passes: start one");
-    return WEFT_OK;
+    weft_usec waited_us = row->ready ? now_us - row->oldest_ready.value : 0;
+    FOUND(judge(waited_us, 60 * MINUTE_US, WEFT_NEVER), "backlog",
+          "look whether workers serve its lane, and whether the lane is paused or full",
+          "ready: %lld%s%s, running: %lld", (long long)row->ready,
+          row->ready ? ", the oldest since " : "", row->ready ? age_text(exam, waited_us) : "",
+          (long long)row->running);
+    weft_usec late_us = row->expired ? now_us - row->oldest_expired.value : 0;
+    FOUND(judge(late_us, 10 * WEFT_SECOND, MINUTE_US), "expired_leases",
+          "no server and no worker runs the passes: start one",
+          "leases that ran out and were not taken back: %lld%s%s", (long long)row->expired,
+          row->expired ? ", the oldest since " : "", row->expired ? age_text(exam, late_us) : "");
 }
 
 static void examine_clock(struct exam *exam)
@@ -191,19 +159,32 @@ static void examine_clock(struct exam *exam)
     weft_usec here_us = (weft_usec)now.tv_sec * WEFT_SECOND + now.tv_nsec / 1000;
     weft_usec ahead_us = here_us - weft_clock_now(exam->engine->clock);
     weft_usec apart_us = ahead_us < 0 ? -ahead_us : ahead_us;
-    found(exam, judge(apart_us, WEFT_SECOND, WEFT_NEVER), "clock",
-          weft_arena_printf(exam->arena, "the clock of this machine is %s %s that of the store",
-                            age_text(exam, apart_us), ahead_us < 0 ? "behind" : "ahead of"),
-          "nothing depends on it, but times in logs will not agree: synchronize the clocks");
+    FOUND(judge(apart_us, WEFT_SECOND, WEFT_NEVER), "clock",
+          "nothing depends on it, but times in logs will not agree: synchronize the clocks",
+          "the clock of this machine is %s %s that of the store", age_text(exam, apart_us),
+          ahead_us < 0 ? "behind" : "ahead of");
 }
 
-static enum weft_rc examine_replicas(struct exam *exam, struct weft_err *err)
+enum weft_rc weft_engine_check(struct weft_engine *engine, struct weft_err *err)
 {
-    struct weft_findings findings = {0};
-    enum weft_rc rc = weft_doctor_replicas(exam->engine, exam->arena, &findings, err);
-    for (size_t i = 0; i < findings.count; i++)
-        found(exam, findings.item[i].level, findings.item[i].what, findings.item[i].detail,
-              findings.item[i].advice);
+    static const enum weft_stmt check[] = {WEFT_STMT_CHECK_ONE_PLACE, WEFT_STMT_CHECK_ROWS,
+                                           WEFT_STMT_CHECK_FLOWS, WEFT_STMT_CHECK_GRAPHS};
+    struct weft_arena *arena = weft_arena_new();
+    enum weft_rc rc = WEFT_OK;
+    for (size_t i = 0; i < WEFT_LEN(check) && !rc; i++) {
+        struct weft_call call;
+        struct weft_rows rows = {0};
+        weft_call_init(&call, arena, check[i], 0);
+        rc = weft_tx_once(engine, WEFT_TX_READ, &call, arena, &rows, err);
+        if (rc || rows.count == 0)
+            continue;
+        const struct weft_check_rows_out *row = weft_out_check_rows(&rows);
+        char text[WEFT_ID_TEXT];
+        weft_id_print(&row->id.value, text);
+        rc = weft_fail(err, WEFT_CORRUPT, "%zu broken rows, the first: %s, %s", rows.count,
+                       row->problem, text);
+    }
+    weft_arena_free(arena);
     return rc;
 }
 
@@ -213,176 +194,184 @@ static enum weft_rc examine_invariants(struct exam *exam, struct weft_err *err)
     if (rc == WEFT_UNAVAILABLE)
         return rc;
     if (rc)
-        found(exam, rc == WEFT_CORRUPT ? WEFT_FINDING_BAD : WEFT_FINDING_WARN, "invariants",
-              weft_arena_strdup(exam->arena, err->text),
+        FOUND(rc == WEFT_CORRUPT ? WEFT_FINDING_BAD : WEFT_FINDING_WARN, "invariants",
               rc == WEFT_CORRUPT ? "stop the servers and keep a copy of the store: this is a bug"
-                                 : "try again when the store has less to do");
+                                 : "try again when the store has less to do",
+              "%s", err->text);
     else
-        found(exam, WEFT_FINDING_OK, "invariants", "every row is where it must be and whole", NULL);
+        FOUND(WEFT_FINDING_OK, "invariants", NULL, "every row is where it must be and whole");
+    return WEFT_OK;
+}
+
+/* ---- Replicas -------------------------------------------------------------------------------- */
+
+/* Adds a name to the list in *text, if the list is not too long. */
+static void name_one(struct exam *exam, const char **text, size_t *count, const char *name)
+{
+    if (*count <= SHOWN_MAX)
+        *text = *count ? TEXT("%s; %s", *text, *count < SHOWN_MAX ? name : "...") : name;
+    (*count)++;
+}
+
+static void find_dead(struct exam *exam, const struct weft_replica_rows *rows, weft_usec now_us)
+{
+    const char *dead = NULL;
+    size_t count = 0;
+    for (size_t i = 0; i < rows->count; i++) {
+        const struct weft_replica_row *row = &rows->item[i];
+        if (!weft_replica_shown(row, now_us).alive)
+            name_one(exam, &dead, &count,
+                     TEXT("%s pid %lld is dead, last seen %lld s ago", row->host,
+                          (long long)row->pid, (long long)((now_us - row->seen_us) / WEFT_SECOND)));
+    }
+    if (!dead)
+        dead = rows->count ? TEXT("alive: %zu", rows->count) : "no server uses the store now";
+    put_finding(exam, ok_or(WEFT_FINDING_WARN, count == 0), "replicas",
+                "look why it ended; the others do its work, so start it again when you know", dead);
+}
+
+static void judge_scanners(struct exam *exam, const struct weft_scanners *scanners)
+{
+    const char *late = "no scanner is more than 60 s behind";
+    const char *failing = "the last pass of each went well";
+    size_t late_count = 0, failing_count = 0;
+    for (size_t i = 0; i < scanners->count; i++) {
+        const struct weft_scanner_status *one = &scanners->item[i];
+        if (one->enabled && one->lag_us > LAG_US)
+            name_one(exam, &late, &late_count,
+                     TEXT("%s on %s is %lld s behind", one->name, one->host,
+                          (long long)(one->lag_us / WEFT_SECOND)));
+        if (one->last_error)
+            name_one(exam, &failing, &failing_count,
+                     TEXT("%s on %s fails: %s", one->name, one->host, one->last_error));
+    }
+    const char *names = weft_scanners_uncovered(scanners, exam->arena);
+    FOUND(ok_or(WEFT_FINDING_BAD, !names), "scanner_coverage",
+          "start a server with --scanners all, or let those that run have it", "%s%s",
+          names ? "no living replica runs this for all there is: "
+                : "every scanner runs for all there is",
+          names ? names : "");
+    put_finding(exam, ok_or(WEFT_FINDING_WARN, late_count == 0), "scanner_lag",
+                "`weft scanners` tells whether it fails or has too much to do; another replica, "
+                "or a larger batch, makes it faster",
+                late);
+    put_finding(exam, ok_or(WEFT_FINDING_WARN, failing_count == 0), "scanner_failures",
+                "it is tried again by itself; the log of that server tells since when", failing);
+}
+
+/* Which replica died, and which scanner of the living ones is not well. */
+static enum weft_rc examine_replicas(struct exam *exam, struct weft_err *err)
+{
+    struct weft_replica_rows rows;
+    enum weft_rc rc = weft_engine_replicas(exam->engine, exam->arena, &rows, err);
+    if (rc)
+        return rc;
+    weft_usec now_us = weft_clock_now(exam->engine->clock);
+    bool any = false;
+    for (size_t i = 0; i < rows.count; i++)
+        any |= weft_replica_shown(&rows.item[i], now_us).alive;
+    find_dead(exam, &rows, now_us);
+    if (!any) /* there are no scanners to look at */
+        return WEFT_OK;
+    struct weft_scanners scanners = weft_replica_scanners(&rows, now_us, exam->arena);
+    judge_scanners(exam, &scanners);
     return WEFT_OK;
 }
 
 /* ---- PostgreSQL ------------------------------------------------------------------------------ */
 
-static void judge_durability(struct exam *exam, const struct weft_rows *rows)
+static void judge_server(struct exam *exam, const struct weft_rows *rows)
 {
     const struct weft_examine_server_out *row = weft_out_examine_server(rows);
+    FOUND(ok_or(WEFT_FINDING_BAD, !row->standby), "server", "let the URL lead to the primary",
+          "PostgreSQL %s%s", row->version,
+          row->standby ? ", a standby that cannot be written" : "");
+    FOUND(WEFT_FINDING_OK, "size", NULL, "the database has %s", size_text(exam, row->bytes));
     const char *commit = row->synchronous_commit;
-    bool fsync = row->fsync;
-    bool pages = row->full_page_writes;
-    bool waits = strcmp(commit, "off") != 0;
-    found(exam, fsync && pages && waits ? WEFT_FINDING_OK : WEFT_FINDING_BAD, "durability",
-          weft_arena_printf(exam->arena,
-                            "fsync is %s, full_page_writes is %s, synchronous_commit is %s",
-                            fsync ? "on" : "off", pages ? "on" : "off", commit),
-          "switch all three on: accepted work may be lost in a crash otherwise");
+    FOUND(
+        ok_or(WEFT_FINDING_BAD, row->fsync && row->full_page_writes && strcmp(commit, "off") != 0),
+        "durability", "switch all three on: accepted work may be lost in a crash otherwise",
+        "fsync is %s, full_page_writes is %s, synchronous_commit is %s", row->fsync ? "on" : "off",
+        row->full_page_writes ? "on" : "off", commit);
+    FOUND(ok_or(WEFT_FINDING_BAD, row->autovacuum), "autovacuum",
+          "switch autovacuum and track_counts on: claims slow down with every dead row",
+          "autovacuum is %s", row->autovacuum ? "on" : "off");
+    int64_t used = row->connections, max = row->max_connections;
+    FOUND(judge(used * 100 / (max ? max : 1), 80, 95), "connections",
+          "raise max_connections, or put a pooler in front of the applications",
+          "%lld of %lld connections are used", (long long)used, (long long)max);
 }
 
-static enum weft_rc examine_server(struct exam *exam, struct weft_err *err)
+/* Submissions by SQL that did not become work. */
+static void judge_inbox(struct exam *exam, const struct weft_rows *rows)
 {
-    struct weft_rows rows = {0};
-    enum weft_rc rc = look(exam, WEFT_STMT_EXAMINE_SERVER, &rows, err);
-    if (rc || rows.count == 0)
-        return rc;
-    const struct weft_examine_server_out *row = weft_out_examine_server(&rows);
-    bool standby = row->standby;
-    found(exam, standby ? WEFT_FINDING_BAD : WEFT_FINDING_OK, "server",
-          weft_arena_printf(exam->arena, "PostgreSQL %s%s", row->version,
-                            standby ? ", a standby that cannot be written" : ""),
-          "let the URL lead to the primary");
-    found(exam, WEFT_FINDING_OK, "size",
-          weft_arena_printf(exam->arena, "the database has %s", size_text(exam, row->bytes)), NULL);
-    judge_durability(exam, &rows);
-    bool autovacuum = row->autovacuum;
-    found(exam, autovacuum ? WEFT_FINDING_OK : WEFT_FINDING_BAD, "autovacuum",
-          autovacuum ? "autovacuum is on" : "autovacuum is off",
-          "switch autovacuum and track_counts on: claims slow down with every dead row");
-    int64_t used = row->connections;
-    int64_t max = row->max_connections;
-    found(exam, judge(used * 100 / (max ? max : 1), 80, 95), "connections",
-          weft_arena_printf(exam->arena, "%lld of %lld connections are used", (long long)used,
-                            (long long)max),
-          "raise max_connections, or put a pooler in front of the applications");
-    return WEFT_OK;
-}
-
-/* What applications submitted by SQL and did not become work. */
-static enum weft_rc examine_inbox(struct exam *exam, struct weft_err *err)
-{
-    struct weft_rows rows = {0};
-    enum weft_rc rc = look(exam, WEFT_STMT_EXAMINE_INBOX, &rows, err);
-    if (rc || rows.stmt != WEFT_STMT_EXAMINE_INBOX)
-        return rc;
     const char *detail = "submissions by SQL refused in the last week: ";
-    for (size_t i = 0; i < rows.count; i++) {
-        const struct weft_examine_inbox_out *row = &weft_out_examine_inbox(&rows)[i];
+    for (size_t i = 0; i < rows->count; i++) {
+        const struct weft_examine_inbox_out *row = &weft_out_examine_inbox(rows)[i];
         char text[WEFT_ID_TEXT];
         weft_id_print(&row->example, text);
-        detail = weft_arena_printf(exam->arena, "%s%s%lld (%s, as %s of namespace %s)", detail,
-                                   i ? ", " : "", (long long)row->number, row->reason, text,
-                                   row->namespace);
+        detail = TEXT("%s%s%lld (%s, as %s of namespace %s)", detail, i ? ", " : "",
+                      (long long)row->number, row->reason, text, row->namespace);
     }
-    if (rows.count == 0)
-        detail = weft_arena_printf(exam->arena, "%s0", detail);
-    found(exam, rows.count ? WEFT_FINDING_WARN : WEFT_FINDING_OK, "inbox_refused", detail,
+    FOUND(ok_or(WEFT_FINDING_WARN, rows->count == 0), "inbox_refused",
           "`weft show ID` says what was wrong with it: mend the application; rows under ids that "
-          "are taken were removed: let weft_submit() make the ids");
-    return WEFT_OK;
+          "are taken were removed: let weft_submit() make the ids",
+          "%s%s", detail, rows->count ? "" : "0");
 }
 
-static enum weft_rc examine_sessions(struct exam *exam, struct weft_err *err)
+static void judge_sessions(struct exam *exam, const struct weft_rows *rows)
 {
-    struct weft_rows rows = {0};
-    enum weft_rc rc = look(exam, WEFT_STMT_EXAMINE_SESSIONS, &rows, err);
-    if (rc || rows.stmt != WEFT_STMT_EXAMINE_SESSIONS)
-        return rc;
-    if (rows.count == 0) {
-        found(exam, WEFT_FINDING_OK, "old_transaction", "no other transaction is open", NULL);
-    } else {
-        const struct weft_examine_sessions_out *row = weft_out_examine_sessions(&rows);
-        long long pid = row->pid;
-        weft_usec age_us = row->age;
-        found(exam, judge(age_us, MINUTE_US, 15 * MINUTE_US), "old_transaction",
-              weft_arena_printf(
-                  exam->arena,
-                  "the oldest transaction is open for %s: pid %lld, application '%s', user '%s', "
-                  "%s, its last query began %s ago",
-                  age_text(exam, age_us), pid, row->application, row->username, row->state,
-                  age_text(exam, row->query_age)),
-              weft_arena_printf(exam->arena,
-                                "it keeps dead rows from being removed, which slows claims: end it "
-                                "with SELECT pg_terminate_backend(%lld)",
-                                pid));
+    if (rows->count == 0) {
+        FOUND(WEFT_FINDING_OK, "old_transaction", NULL, "no other transaction is open");
+        return;
     }
-    return WEFT_OK;
+    const struct weft_examine_sessions_out *row = weft_out_examine_sessions(rows);
+    long long pid = row->pid;
+    FOUND(judge(row->age, MINUTE_US, 15 * MINUTE_US), "old_transaction",
+          TEXT("it keeps dead rows from being removed, which slows claims: end it "
+               "with SELECT pg_terminate_backend(%lld)",
+               pid),
+          "the oldest transaction is open for %s: pid %lld, application '%s', user '%s', "
+          "%s, its last query began %s ago",
+          age_text(exam, row->age), pid, row->application, row->username, row->state,
+          age_text(exam, row->query_age));
 }
 
-static enum weft_rc examine_prepared(struct exam *exam, struct weft_err *err)
+static void judge_prepared(struct exam *exam, const struct weft_rows *rows)
 {
-    struct weft_rows rows = {0};
-    enum weft_rc rc = look(exam, WEFT_STMT_EXAMINE_PREPARED, &rows, err);
-    if (rc || rows.stmt != WEFT_STMT_EXAMINE_PREPARED)
-        return rc;
-    if (rows.count == 0) {
-        found(exam, WEFT_FINDING_OK, "prepared_transactions", "no transaction is prepared", NULL);
-        return WEFT_OK;
+    if (rows->count == 0) {
+        FOUND(WEFT_FINDING_OK, "prepared_transactions", NULL, "no transaction is prepared");
+        return;
     }
-    const struct weft_examine_prepared_out *row = weft_out_examine_prepared(&rows);
-    const char *gid = row->gid;
-    weft_usec age_us = row->age;
-    found(
-        exam, judge(age_us, MINUTE_US, 15 * MINUTE_US), "prepared_transactions",
-        weft_arena_printf(exam->arena, "%lld are prepared, the oldest ('%s' of %s) for %s",
-                          (long long)row->number, gid, row->owner, age_text(exam, age_us)),
-        weft_arena_printf(exam->arena, "COMMIT PREPARED '%s' or ROLLBACK PREPARED '%s'", gid, gid));
-    return WEFT_OK;
+    const struct weft_examine_prepared_out *row = weft_out_examine_prepared(rows);
+    FOUND(judge(row->age, MINUTE_US, 15 * MINUTE_US), "prepared_transactions",
+          TEXT("COMMIT PREPARED '%s' or ROLLBACK PREPARED '%s'", row->gid, row->gid),
+          "%lld are prepared, the oldest ('%s' of %s) for %s", (long long)row->number, row->gid,
+          row->owner, age_text(exam, row->age));
 }
 
-static enum weft_rc examine_table(struct exam *exam, struct weft_err *err)
+static void judge_table(struct exam *exam, const struct weft_rows *rows)
 {
     enum { DEAD_FEW = 50000, ROW_BYTES_MAX = 2000 };
-    struct weft_rows rows = {0};
-    enum weft_rc rc = look(exam, WEFT_STMT_EXAMINE_TABLE, &rows, err);
-    if (rc || rows.count == 0)
-        return rc;
-    const struct weft_examine_table_out *row = weft_out_examine_table(&rows);
+    const struct weft_examine_table_out *row = weft_out_examine_table(rows);
     const char *name = row->name;
-    int64_t living = row->living;
-    int64_t dead = row->dead;
-    int64_t bytes = row->bytes;
-    int64_t rows_all = living + dead, share = dead * 100 / (rows_all + 1);
-    const char *vacuumed =
-        row->vacuum_age.set
-            ? weft_arena_printf(exam->arena, "%s ago", age_text(exam, row->vacuum_age.value))
-            : "never";
-    found(exam, dead < DEAD_FEW ? WEFT_FINDING_OK : judge(share, 50, 90), "dead_rows",
-          weft_arena_printf(exam->arena,
-                            "%s has %lld living and %lld dead rows (%lld %%), vacuumed %s", name,
-                            (long long)living, (long long)dead, (long long)share, vacuumed),
-          weft_arena_printf(exam->arena, "VACUUM %s, once no old transaction is open", name));
-    bool bloated = bytes > 256 * MB && bytes / (rows_all + 1) > ROW_BYTES_MAX;
-    found(exam, bloated ? WEFT_FINDING_WARN : WEFT_FINDING_OK, "bloat",
-          weft_arena_printf(exam->arena, "%s has %s for %lld rows", name, size_text(exam, bytes),
-                            (long long)rows_all),
-          weft_arena_printf(exam->arena,
-                            "its space is used again as it fills; VACUUM FULL %s gives it back, "
-                            "and stops everything while it runs",
-                            name));
+    int64_t all = row->living + row->dead, share = row->dead * 100 / (all + 1);
+    FOUND(row->dead < DEAD_FEW ? WEFT_FINDING_OK : judge(share, 50, 90), "dead_rows",
+          TEXT("VACUUM %s, once no old transaction is open", name),
+          "%s has %lld living and %lld dead rows (%lld %%), vacuumed %s%s", name,
+          (long long)row->living, (long long)row->dead, (long long)share,
+          row->vacuum_age.set ? age_text(exam, row->vacuum_age.value) : "never",
+          row->vacuum_age.set ? " ago" : "");
+    bool bloated = row->bytes > 256 * MB && row->bytes / (all + 1) > ROW_BYTES_MAX;
+    FOUND(ok_or(WEFT_FINDING_WARN, !bloated), "bloat",
+          TEXT("its space is used again as it fills; VACUUM FULL %s gives it back, "
+               "and stops everything while it runs",
+               name),
+          "%s has %s for %lld rows", name, size_text(exam, row->bytes), (long long)all);
     if (!row->autovacuum)
-        found(exam, WEFT_FINDING_BAD, "autovacuum_of_table",
-              weft_arena_printf(exam->arena, "autovacuum is off for %s", name),
-              weft_arena_printf(exam->arena, "ALTER TABLE %s RESET (autovacuum_enabled)", name));
-    return WEFT_OK;
-}
-
-static enum weft_rc examine_pg(struct exam *exam, struct weft_err *err)
-{
-    enum weft_rc rc = examine_server(exam, err);
-    if (!rc)
-        rc = examine_sessions(exam, err);
-    if (!rc)
-        rc = examine_prepared(exam, err);
-    return rc ? rc : examine_table(exam, err);
+        FOUND(WEFT_FINDING_BAD, "autovacuum_of_table",
+              TEXT("ALTER TABLE %s RESET (autovacuum_enabled)", name), "autovacuum is off for %s",
+              name);
 }
 
 /* ---- SQLite ---------------------------------------------------------------------------------- */
@@ -394,73 +383,98 @@ static void examine_disk(struct exam *exam, const char *file)
     struct stat info;
     if (statvfs(file, &disk) == 0) {
         int64_t left = (int64_t)disk.f_bavail * (int64_t)disk.f_frsize;
-        found(exam, judge(-left, -GB, -100 * MB), "disk",
-              weft_arena_printf(exam->arena, "%s are free beside %s", size_text(exam, left), file),
-              "make room: nothing is accepted when the disk is full");
+        FOUND(judge(-left, -GB, -100 * MB), "disk",
+              "make room: nothing is accepted when the disk is full", "%s are free beside %s",
+              size_text(exam, left), file);
     }
-    const char *log = weft_arena_printf(exam->arena, "%s-wal", file);
-    int64_t bytes = stat(log, &info) == 0 ? (int64_t)info.st_size : 0;
-    found(exam, judge(bytes, 256 * MB, WEFT_NEVER), "wal",
-          weft_arena_printf(exam->arena, "the write-ahead log has %s", size_text(exam, bytes)),
-          "a reader keeps it from being folded into the file: end what reads the file for long");
+    int64_t bytes = stat(TEXT("%s-wal", file), &info) == 0 ? (int64_t)info.st_size : 0;
+    FOUND(judge(bytes, 256 * MB, WEFT_NEVER), "wal",
+          "a reader keeps it from being folded into the file: end what reads the file for long",
+          "the write-ahead log has %s", size_text(exam, bytes));
 }
 
-static enum weft_rc examine_integrity(struct exam *exam, struct weft_err *err)
-{
-    struct weft_rows rows = {0};
-    enum weft_rc rc = look(exam, WEFT_STMT_EXAMINE_INTEGRITY, &rows, err);
-    if (rc || rows.count == 0)
-        return rc;
-    const char *first = weft_out_examine_integrity(&rows)->problem;
-    bool good = strcmp(first, "ok") == 0;
-    found(exam, good ? WEFT_FINDING_OK : WEFT_FINDING_BAD, "integrity",
-          good ? "the file is whole"
-               : weft_arena_printf(exam->arena, "%zu problems, the first: %s", rows.count, first),
-          "stop what uses the file and go back to a backup");
-    return WEFT_OK;
-}
-
-static enum weft_rc examine_sqlite(struct exam *exam, struct weft_err *err)
+static void judge_file(struct exam *exam, const struct weft_rows *rows)
 {
     enum { SYNCHRONOUS_FULL = 2 };
-    struct weft_rows rows = {0};
-    enum weft_rc rc = look(exam, WEFT_STMT_EXAMINE_FILE, &rows, err);
-    if (rc || rows.count == 0)
-        return rc;
-    const struct weft_examine_file_out *row = weft_out_examine_file(&rows);
-    const char *mode = row->journal_mode;
-    found(exam, strcmp(mode, "wal") == 0 ? WEFT_FINDING_OK : WEFT_FINDING_BAD, "journal_mode",
-          weft_arena_printf(exam->arena, "journal_mode is %s", mode),
-          "something changed it: the next weft that opens the file sets it back");
+    const struct weft_examine_file_out *row = weft_out_examine_file(rows);
+    FOUND(ok_or(WEFT_FINDING_BAD, strcmp(row->journal_mode, "wal") == 0), "journal_mode",
+          "something changed it: the next weft that opens the file sets it back",
+          "journal_mode is %s", row->journal_mode);
     bool full = row->synchronous >= SYNCHRONOUS_FULL;
-    found(exam, full ? WEFT_FINDING_OK : WEFT_FINDING_WARN, "durability",
-          full ? "synchronous is full"
-               : "synchronous is normal: a power failure may take the last commits",
-          "leave synchronous=normal out of the URL");
-    found(exam, WEFT_FINDING_OK, "size",
-          weft_arena_printf(exam->arena, "the file has %s, of which %s are free",
-                            size_text(exam, row->bytes), size_text(exam, row->free_bytes)),
-          NULL);
+    FOUND(ok_or(WEFT_FINDING_WARN, full), "durability", "leave synchronous=normal out of the URL",
+          "synchronous is %s", full ? "full" : "normal: a power failure may take the last commits");
+    FOUND(WEFT_FINDING_OK, "size", NULL, "the file has %s, of which %s are free",
+          size_text(exam, row->bytes), size_text(exam, row->free_bytes));
     examine_disk(exam, row->file);
-    return examine_integrity(exam, err);
+}
+
+static void judge_integrity(struct exam *exam, const struct weft_rows *rows)
+{
+    const char *first = weft_out_examine_integrity(rows)->problem;
+    bool good = strcmp(first, "ok") == 0;
+    put_finding(exam, ok_or(WEFT_FINDING_BAD, good), "integrity",
+                "stop what uses the file and go back to a backup",
+                good ? "the file is whole"
+                     : TEXT("%zu problems, the first: %s", rows->count, first));
+}
+
+/* ---- The examination ------------------------------------------------------------------------- */
+
+enum { IN_PG = 1, IN_SQLITE = 2, MAY_BE_EMPTY = 4 };
+
+static const struct look {
+    enum weft_stmt stmt;
+    unsigned flags;
+    void (*judge)(struct exam *exam, const struct weft_rows *rows);
+} looks[] = {
+    {WEFT_STMT_EXAMINE_SERVER, IN_PG, judge_server},
+    {WEFT_STMT_EXAMINE_SESSIONS, IN_PG | MAY_BE_EMPTY, judge_sessions},
+    {WEFT_STMT_EXAMINE_PREPARED, IN_PG | MAY_BE_EMPTY, judge_prepared},
+    {WEFT_STMT_EXAMINE_TABLE, IN_PG, judge_table},
+    {WEFT_STMT_EXAMINE_FILE, IN_SQLITE, judge_file},
+    {WEFT_STMT_EXAMINE_INTEGRITY, IN_SQLITE, judge_integrity},
+    {WEFT_STMT_SCHEMA_READ, IN_PG | IN_SQLITE, judge_schema},
+    {WEFT_STMT_EXAMINE_INDEXES, IN_PG | IN_SQLITE | MAY_BE_EMPTY, judge_indexes},
+    {WEFT_STMT_EXAMINE_INBOX, IN_PG | MAY_BE_EMPTY, judge_inbox},
+    {WEFT_STMT_EXAMINE_WORK, IN_PG | IN_SQLITE, judge_work},
+};
+
+/* Runs a statement without parameters but a time. If it fails, that is a finding. */
+static enum weft_rc run_look(struct exam *exam, const struct look *look, struct weft_err *err)
+{
+    struct weft_call call;
+    struct weft_rows rows = {0};
+    weft_usec now_us = weft_clock_now(exam->engine->clock);
+    weft_call_init(&call, exam->arena, look->stmt, 0);
+    if (look->stmt == WEFT_STMT_EXAMINE_WORK)
+        weft_in_examine_work(&call)->now = now_us;
+    if (look->stmt == WEFT_STMT_EXAMINE_INBOX)
+        weft_in_examine_inbox(&call)->since = now_us - WEEK_US;
+    enum weft_rc rc = weft_tx_once(exam->engine, WEFT_TX_READ, &call, exam->arena, &rows, err);
+    if (rc == WEFT_UNAVAILABLE)
+        return rc;
+    if (rc)
+        FOUND(WEFT_FINDING_WARN, "look_failed", "look at the permissions of weft's role",
+              "%s could not be answered: %s", weft_stmts[look->stmt].name, err->text);
+    else if (rows.count > 0 || look->flags & MAY_BE_EMPTY)
+        look->judge(exam, &rows);
+    return WEFT_OK;
 }
 
 enum weft_rc weft_engine_examine(struct weft_engine *engine, struct weft_arena *arena,
                                  struct weft_findings *ret_findings, struct weft_err *err)
 {
-    bool pg = strcmp(engine->driver->name, weft_driver_pg.name) == 0;
-    struct exam exam = {.engine = engine, .arena = arena};
-    exam.item = weft_new_array(arena, struct weft_finding, FINDINGS_MAX);
-    enum weft_rc rc = pg ? examine_pg(&exam, err) : examine_sqlite(&exam, err);
-    if (!rc)
-        rc = examine_schema(&exam, err);
-    if (!rc)
-        rc = examine_indexes(&exam, pg, err);
-    examine_clock(&exam);
-    if (!rc && pg)
-        rc = examine_inbox(&exam, err);
-    if (!rc)
-        rc = examine_work(&exam, err);
+    struct exam exam = {.engine = engine,
+                        .arena = arena,
+                        .item = weft_new_array(arena, struct weft_finding, FINDINGS_MAX),
+                        .pg = strcmp(engine->driver->name, weft_driver_pg.name) == 0};
+    enum weft_rc rc = WEFT_OK;
+    for (size_t i = 0; i < WEFT_LEN(looks) && !rc; i++) {
+        if (looks[i].stmt == WEFT_STMT_EXAMINE_INBOX)
+            examine_clock(&exam);
+        if (looks[i].flags & (exam.pg ? IN_PG : IN_SQLITE))
+            rc = run_look(&exam, &looks[i], err);
+    }
     if (!rc)
         rc = examine_replicas(&exam, err);
     if (!rc)

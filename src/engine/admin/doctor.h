@@ -2,14 +2,10 @@
 #ifndef WEFT_ENGINE_ADMIN_DOCTOR_H
 #define WEFT_ENGINE_ADMIN_DOCTOR_H
 
-/* What `weft doctor` finds in a store. */
+/* What `weft doctor` finds in a store, and the invariants of the whole store. */
 
-#include "base/base.h"
+#include "engine/engine.h"
 
-struct weft_arena;
-struct weft_engine;
-
-/* What `weft doctor` looks at. */
 enum weft_finding_level { WEFT_FINDING_OK, WEFT_FINDING_WARN, WEFT_FINDING_BAD };
 
 struct weft_finding {
@@ -27,5 +23,11 @@ WEFT_MUST_CHECK enum weft_rc weft_engine_examine(struct weft_engine *engine,
                                                  struct weft_arena *arena,
                                                  struct weft_findings *ret_findings,
                                                  struct weft_err *err);
+
+/*
+ * Checks the invariants of the whole store (ARCHITECTURE.md). WEFT_CORRUPT names the first broken
+ * row. Reads everything: for tests and for `weft doctor`.
+ */
+WEFT_MUST_CHECK enum weft_rc weft_engine_check(struct weft_engine *engine, struct weft_err *err);
 
 #endif

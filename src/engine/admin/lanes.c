@@ -8,18 +8,9 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/json.h"
-#include "base/limits.h"
 #include "core/spec.h"
-#include "core/stored.h"
-#include "engine/admin/tally.h"
-#include "engine/names/names.h"
-#include "engine/ready/ready.h"
-#include "engine/tx/commit_effects.h"
-#include "engine/tx/tx.h"
-#include "store/store.h"
-#include "weft/admin.h"
+#include "engine/engine_state.h"
 
-#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -97,13 +88,13 @@ enum weft_rc weft_engine_lane_put(struct weft_engine *engine, const char *ns,
         return rc;
     struct weft_arena *arena = weft_arena_new();
     struct weft_call call;
-    struct weft_lane_put_in *in = weft_call_lane_put(&call, arena);
-    in->lane = name.id;
-    in->namespace = space.id;
-    in->paused = lane->paused;
-    in->max_running = lane->max_running;
-    in->retention_us = lane->retention_ms * WEFT_MS;
-    in->weights = weights_text(lane, arena);
+    *weft_call_lane_put(&call, arena) =
+        (struct weft_lane_put_in){.lane = name.id,
+                                  .namespace = space.id,
+                                  .paused = lane->paused,
+                                  .max_running = lane->max_running,
+                                  .retention_us = lane->retention_ms * WEFT_MS,
+                                  .weights = weights_text(lane, arena)};
     rc = weft_tx_once(engine, WEFT_TX_WRITE, &call, arena, NULL, err);
     weft_arena_free(arena);
     /* This process knows at once; others read weights within a second, pause and limit at once. */
@@ -148,8 +139,8 @@ static void read_settings(const struct weft_settings_out *row, struct weft_arena
     read_weights(row->weights, arena, ret_lane);
 }
 
-/* Lanes that had executions which ended in the last hour, where they are not in the list yet. */
-static size_t add_ended(const struct weft_lane_hours *hours, struct weft_id_list *lanes)
+/* Adds lanes with executions that ended in the last hour, if they are not in the list yet. */
+static void add_ended(const struct weft_lane_hours *hours, struct weft_id_list *lanes)
 {
     size_t listed = lanes->count;
     for (size_t i = 0; i < hours->count; i++) {
@@ -159,7 +150,6 @@ static size_t add_ended(const struct weft_lane_hours *hours, struct weft_id_list
         if (k == listed)
             lanes->id[lanes->count++] = hours->item[i].lane;
     }
-    return lanes->count;
 }
 
 enum weft_rc weft_engine_lanes(struct weft_engine *engine, const char *ns, struct weft_arena *arena,
@@ -185,14 +175,14 @@ enum weft_rc weft_engine_lanes(struct weft_engine *engine, const char *ns, struc
         read_settings(weft_out_settings(&rows, names.count), arena, &lane[names.count]);
         names.id[names.count] = weft_out_lane_list(&rows)[names.count].lane;
     }
-    size_t count = add_ended(&hours, &names);
+    add_ended(&hours, &names);
     rc = weft_load_names(engine, &names, err);
     if (rc)
         return rc;
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < names.count; i++)
         lane[i].name = weft_find_name(engine, names.id[i]);
-    qsort(lane, count, sizeof(*lane), by_name);
-    *ret_lanes = (struct weft_lanes){.item = lane, .count = count};
+    qsort(lane, names.count, sizeof(*lane), by_name);
+    *ret_lanes = (struct weft_lanes){.item = lane, .count = names.count};
     return WEFT_OK;
 }
 
@@ -244,51 +234,30 @@ enum weft_rc weft_engine_lanes_of(struct weft_engine *engine, const char *ns,
 
 static enum weft_rc no_lane(const char *lane, struct weft_err *err)
 {
-    enum weft_rc rc = weft_fail_field(err, WEFT_NOT_FOUND, "lane", "there is no lane '%s'", lane);
-    return weft_hint(err, rc,
+    return weft_hint(err,
+                     weft_fail_field(err, WEFT_NOT_FOUND, "lane", "there is no lane '%s'", lane),
                      "a lane is there while it has settings, work that is not over, or work that "
                      "ended in the last hour");
 }
 
-/* The id of a lane, 0 when nothing was ever called so. */
-static enum weft_rc find_lane(struct weft_engine *engine, const char *ns, const char *lane,
-                              int32_t *ret_id, struct weft_err *err)
-{
-    int32_t space = 0;
-    *ret_id = 0;
-    enum weft_rc rc = weft_find_namespace(engine, ns, &space, err);
-    if (!rc)
-        rc = weft_name_check(lane, "lane", err);
-    if (rc || space == 0)
-        return rc;
-    struct weft_name_want name = {.sort = WEFT_NAME_LANE, .ns = space, .text = lane};
-    rc = weft_intern_names(engine, false, &name, 1, err);
-    *ret_id = name.id;
-    return rc;
-}
-
 /* Whether a lane without settings has executions that are not over, or that ended lately. */
-static enum weft_rc is_used(struct weft_engine *engine, const char *ns, int32_t lane,
+static enum weft_rc is_used(struct weft_engine *engine, const struct weft_name_want *lane,
                             struct weft_arena *arena, bool *ret_used, struct weft_err *err)
 {
-    int32_t space;
     struct weft_call call;
     struct weft_rows rows = {0};
     struct weft_lane_hours hours;
-    enum weft_rc rc = weft_find_namespace(engine, ns, &space, err);
-    if (rc)
-        return rc;
     *weft_call_lane_used(&call, arena) =
-        (struct weft_lane_used_in){.lane = lane, .namespace = space};
-    rc = weft_tx_once(engine, WEFT_TX_READ, &call, arena, &rows, err);
+        (struct weft_lane_used_in){.lane = lane->id, .namespace = lane->ns};
+    enum weft_rc rc = weft_tx_once(engine, WEFT_TX_READ, &call, arena, &rows, err);
     if (rc)
         return rc;
     *ret_used = weft_out_lane_used(&rows)->used != 0;
     if (*ret_used)
         return WEFT_OK;
-    rc = weft_tally_hours(engine, space, arena, &hours, err);
+    rc = weft_tally_hours(engine, lane->ns, arena, &hours, err);
     for (size_t i = 0; !rc && i < hours.count; i++)
-        *ret_used |= hours.item[i].lane == lane;
+        *ret_used |= hours.item[i].lane == lane->id;
     return rc;
 }
 
@@ -296,16 +265,16 @@ enum weft_rc weft_engine_lane(struct weft_engine *engine, const char *ns, const 
                               struct weft_arena *arena, struct weft_lane *ret_lane,
                               struct weft_err *err)
 {
-    int32_t id;
+    struct weft_name_want lane = {.sort = WEFT_NAME_LANE, .text = name};
     struct weft_call call;
-    struct weft_rows rows;
+    struct weft_rows rows = {0};
     bool used = false;
-    enum weft_rc rc = find_lane(engine, ns, name, &id, err);
-    if (!rc && id == 0)
+    enum weft_rc rc = weft_find_in_namespace(engine, ns, "lane", &lane, err);
+    if (!rc && lane.id == 0)
         rc = no_lane(name, err);
     if (rc)
         return rc;
-    weft_call_lane_get(&call, arena)->lane = id;
+    weft_call_lane_get(&call, arena)->lane = lane.id;
     rc = weft_tx_once(engine, WEFT_TX_READ, &call, arena, &rows, err);
     if (rc)
         return rc;
@@ -314,22 +283,20 @@ enum weft_rc weft_engine_lane(struct weft_engine *engine, const char *ns, const 
         read_settings(weft_out_settings(&rows, 0), arena, ret_lane);
         return WEFT_OK;
     }
-    rc = is_used(engine, ns, id, arena, &used, err);
-    if (!rc && !used)
-        rc = no_lane(name, err);
-    return rc;
+    rc = is_used(engine, &lane, arena, &used, err);
+    return rc || used ? rc : no_lane(name, err);
 }
 
 enum weft_rc weft_engine_lane_remove(struct weft_engine *engine, const char *ns, const char *name,
                                      struct weft_arena *arena, struct weft_lane *ret_lane,
                                      struct weft_err *err)
 {
-    int32_t id;
+    struct weft_name_want lane = {.sort = WEFT_NAME_LANE, .text = name};
     struct weft_call call;
     struct weft_rows rows = {0};
-    enum weft_rc rc = find_lane(engine, ns, name, &id, err);
-    if (!rc && id != 0) {
-        weft_call_lane_remove(&call, arena)->lane = id;
+    enum weft_rc rc = weft_find_in_namespace(engine, ns, "lane", &lane, err);
+    if (!rc && lane.id != 0) {
+        weft_call_lane_remove(&call, arena)->lane = lane.id;
         rc = weft_tx_once(engine, WEFT_TX_WRITE, &call, arena, &rows, err);
     }
     if (!rc && rows.count == 0)
@@ -339,10 +306,7 @@ enum weft_rc weft_engine_lane_remove(struct weft_engine *engine, const char *ns,
     *ret_lane = (struct weft_lane){.name = name};
     read_settings(weft_out_settings(&rows, 0), arena, ret_lane);
     rc = weft_ready_refresh(engine, err);
-    int32_t space = 0;
     if (!rc)
-        rc = weft_find_namespace(engine, ns, &space, err);
-    if (!rc)
-        weft_news_lane(engine, space, name); /* it may have been paused or full */
+        weft_news_lane(engine, lane.ns, name); /* it may have been paused or full */
     return rc;
 }

@@ -4,11 +4,8 @@
 
 /* Settings of lanes, and which lanes are in use. */
 
-#include "base/base.h"
-#include "weft/weft.h"
+#include "engine/engine.h"
 
-struct weft_arena;
-struct weft_engine;
 WEFT_MUST_CHECK enum weft_rc weft_engine_lane_put(struct weft_engine *engine, const char *ns,
                                                   const struct weft_lane *lane,
                                                   struct weft_err *err);
@@ -22,8 +19,8 @@ WEFT_MUST_CHECK enum weft_rc weft_engine_lanes(struct weft_engine *engine, const
                                                struct weft_lanes *ret_lanes, struct weft_err *err);
 
 /*
- * The same where it is known which lanes are in use, by the counts of a moment ago: only settings
- * are read. `used` are names in their order.
+ * The same if the caller knows which lanes are in use, by the counts of a moment ago: reads only
+ * settings. `used` are the names, sorted.
  */
 WEFT_MUST_CHECK enum weft_rc weft_engine_lanes_of(struct weft_engine *engine, const char *ns,
                                                   const char *const *used, size_t count,
@@ -31,12 +28,12 @@ WEFT_MUST_CHECK enum weft_rc weft_engine_lanes_of(struct weft_engine *engine, co
                                                   struct weft_lanes *ret_lanes,
                                                   struct weft_err *err);
 
-/* WEFT_NOT_FOUND: it is not in use. */
+/* WEFT_NOT_FOUND: the lane is not in use. */
 WEFT_MUST_CHECK enum weft_rc weft_engine_lane(struct weft_engine *engine, const char *ns,
                                               const char *name, struct weft_arena *arena,
                                               struct weft_lane *ret_lane, struct weft_err *err);
 
-/* Removes its settings and tells what they were. WEFT_NOT_FOUND: it has none. */
+/* Removes the settings of a lane; *ret_lane has them. WEFT_NOT_FOUND: the lane has none. */
 WEFT_MUST_CHECK enum weft_rc weft_engine_lane_remove(struct weft_engine *engine, const char *ns,
                                                      const char *name, struct weft_arena *arena,
                                                      struct weft_lane *ret_lane,

@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Replicas as they see each other: a row each, written with every heartbeat. No rule of the work
- * depends on these rows but one, the grace of a server that comes up: see net/upkeep/supervisor.c.
+ * Replicas: each writes its row with every heartbeat. One rule depends on these rows: the grace
+ * after the start of a server (net/upkeep/supervisor.c).
  */
 
 #include "engine/admin/replicas.h"
 
 #include "base/arena.h"
-#include "engine/tx/tx.h"
-#include "store/store.h"
-#include "weft/admin.h"
+#include "engine/engine_state.h"
 #include "wire/wire.h"
 
 #include <string.h>

@@ -2,15 +2,10 @@
 #ifndef WEFT_ENGINE_ADMIN_REPLICAS_H
 #define WEFT_ENGINE_ADMIN_REPLICAS_H
 
-/* The rows of replicas: a heartbeat each, and what the living ones run. */
+/* The rows of replicas: their heartbeats, and the scanners that the living ones run. */
 
-#include "base/base.h"
-#include "weft/weft.h"
+#include "engine/engine.h"
 
-struct weft_arena;
-struct weft_engine;
-
-/* Replicas: a row each, written with every heartbeat. */
 struct weft_replica_row {
     struct weft_id id;
     const char *host;
@@ -18,26 +13,26 @@ struct weft_replica_row {
     const char *version;
     const char *url;
     weft_usec started_us;
-    weft_usec up_since_us; /* it has served without a gap since then: see the grace in net/ */
+    weft_usec up_since_us; /* the replica has served without a gap since then: the grace in net/ */
     weft_usec seen_us;     /* set by weft_engine_replica_put() to the store's time */
     const char *settings;  /* a JSON object */
-    const char *scanners;  /* a JSON array of what GET /v1/scanners shows of this replica */
+    const char
+        *scanners; /* a JSON array: the scanners of this replica as GET /v1/scanners has them */
 };
 
 struct weft_replica_rows {
     struct weft_replica_row *item; /* by id descending; in the arena */
     size_t count;
 };
-#define WEFT_HEARTBEAT_US (5 * WEFT_SECOND) /* how often a replica writes its row */
-
-#define WEFT_DEAD_US (3 * WEFT_HEARTBEAT_US) /* older than this: dead */
+#define WEFT_HEARTBEAT_US (5 * WEFT_SECOND)       /* how often a replica writes its row */
+#define WEFT_DEAD_US      (3 * WEFT_HEARTBEAT_US) /* older than this: dead */
 
 /* The heartbeat: adds the row or replaces it. */
 WEFT_MUST_CHECK enum weft_rc weft_engine_replica_put(struct weft_engine *engine,
                                                      const struct weft_replica_row *row,
                                                      struct weft_err *err);
 
-/* A replica that stops in order leaves the list. */
+/* Called by a replica that stops in order. */
 WEFT_MUST_CHECK enum weft_rc weft_engine_replica_remove(struct weft_engine *engine,
                                                         const struct weft_id *id,
                                                         struct weft_err *err);
@@ -46,15 +41,15 @@ WEFT_MUST_CHECK enum weft_rc weft_engine_replicas(struct weft_engine *engine,
                                                   struct weft_replica_rows *ret_rows,
                                                   struct weft_err *err);
 
-/* The row as it is shown; now_us is the store's. Texts are those of the row. */
+/* The row as callers see it; now_us is the store's. Texts are borrowed from the row. */
 struct weft_replica weft_replica_shown(const struct weft_replica_row *row, weft_usec now_us);
 
-/* What the living ones wrote of their scanners, in the order of the rows; in the arena. */
+/* The scanners of the living replicas, in the order of the rows; in the arena. */
 struct weft_scanners weft_replica_scanners(const struct weft_replica_rows *rows, weft_usec now_us,
                                            struct weft_arena *arena);
 
 /*
- * The scanners that those on the list do not run for every namespace and every partition, as
+ * The scanners that no replica on the list runs for every namespace and every partition, as
  * "name, name" in the arena; NULL: all are covered.
  */
 const char *weft_scanners_uncovered(const struct weft_scanners *scanners, struct weft_arena *arena);

@@ -2,13 +2,16 @@
 
 /*
  * How many executions ended, per lane and minute of the store's clock. Every operation counts in
- * memory, a server writes what was counted about once a second, and rows are kept for two hours:
- * `counts` shows the last one. A process that dies takes what it had not written with it; these are
- * figures for people, not part of any guarantee.
+ * memory, a server writes these entries about once a second, and rows are kept for two hours:
+ * `counts` shows the last hour. If a process dies, its entries that are not written are lost: these
+ * are figures for people, not part of any guarantee.
  *
- * A replay takes the failure out of the minute in which it was counted. The process that replays is
- * often not the one that counted, so an entry and a row may be below zero until the other process
- * has written; only the sum over the hour is cut at zero, when it is read.
+ * A replay subtracts the failure in the minute in which it was counted. The process that replays is
+ * often not the process that counted, so an entry and a row may be below zero until the other
+ * process has written; only the sum over the hour is cut at zero, when it is read.
+ *
+ * Counts say how many executions each lane has in each state, beside these ends: one statement
+ * counts for all namespaces, and another one for a handle that asks for its own alone.
  */
 
 #include "engine/admin/tally.h"
@@ -16,6 +19,7 @@
 #include "base/alloc.h"
 #include "base/arena.h"
 #include "base/clock.h"
+#include "core/spec.h"
 #include "engine/engine_state.h"
 
 #include <stdlib.h>
@@ -61,7 +65,7 @@ static void forget_old(struct weft_tally *tally, int64_t before)
 /* Under tally.lock. */
 static void add(struct weft_tally *tally, const struct weft_tally_entry *more)
 {
-    /* From the end: what is counted now was counted a moment ago. */
+    /* From the end: the lane of this end probably had another end a moment ago. */
     size_t at = tally->count;
     while (at > 0 && !same_place(&tally->entry[at - 1], more))
         at--;
@@ -70,7 +74,7 @@ static void add(struct weft_tally *tally, const struct weft_tally_entry *more)
         tally->entry[at - 1].failed += more->failed;
         return;
     }
-    /* Where nobody writes them, as in a process without a server, they must not pile up. */
+    /* A process without a server never writes its entries: they must not pile up. */
     if (tally->count == tally->capacity)
         forget_old(tally, more->minute - KEEP);
     if (tally->count == tally->capacity) {
@@ -105,7 +109,7 @@ void weft_tally_replayed(struct weft_engine *engine, int32_t queue, weft_usec fi
                                           .lane = known ? known->lane : 0,
                                           .minute = minute_of(finished_us),
                                           .failed = -1};
-    /* A row of an hour ago is shown no more, and may have been purged. */
+    /* No count includes a row of an hour ago, and it may have been purged. */
     if (less.minute <= minute_of(weft_clock_now(engine->clock)) - HOUR)
         return;
     pthread_mutex_lock(&engine->tally.lock);
@@ -115,7 +119,7 @@ void weft_tally_replayed(struct weft_engine *engine, int32_t queue, weft_usec fi
 
 /* ---- By lane --------------------------------------------------------------------------------- */
 
-/* What was counted, in the arena; `take` empties it. The queues are loaded. */
+/* A copy of the entries, in the arena; `take` removes them. Loads their queues. */
 static enum weft_rc copy_entries(struct weft_engine *engine, bool take, struct weft_arena *arena,
                                  struct weft_tally *ret_copy, struct weft_err *err)
 {
@@ -142,11 +146,11 @@ static void put_back(struct weft_engine *engine, const struct weft_tally *copy)
 
 static int by_lane(const void *left, const void *right)
 {
-    const struct weft_lane_hour *a = left, *b = right;
+    const struct weft_tally_read_out *a = left, *b = right;
     return (a->lane > b->lane) - (a->lane < b->lane);
 }
 
-/* Adds up what several rows say of one lane. */
+/* Adds up the rows of each lane. */
 static void fold_hours(struct weft_lane_hours *hours)
 {
     size_t kept = 0;
@@ -179,21 +183,16 @@ enum weft_rc weft_tally_hours(struct weft_engine *engine, int32_t ns, struct wef
     if (rc)
         return rc;
     struct weft_lane_hours hours = {
-        .item = weft_new_array(arena, struct weft_lane_hour, rows.count + copy.count + 1)};
+        .item = weft_new_array(arena, struct weft_tally_read_out, rows.count + copy.count + 1)};
     const struct weft_tally_read_out *row = weft_out_tally_read(&rows);
     for (size_t i = 0; i < rows.count; i++)
-        hours.item[hours.count++] = (struct weft_lane_hour){
-            .ns = row[i].namespace,
-            .lane = row[i].lane,
-            .succeeded = row[i].succeeded,
-            .failed = row[i].failed,
-        };
+        hours.item[hours.count++] = row[i];
     for (size_t i = 0; i < copy.count; i++) {
         const struct weft_queue *queue = weft_find_queue(engine, copy.entry[i].queue);
         if ((ns != WEFT_ALL_NAMESPACES && queue->ns != ns) || copy.entry[i].minute < since)
             continue;
-        hours.item[hours.count++] = (struct weft_lane_hour){
-            .ns = queue->ns,
+        hours.item[hours.count++] = (struct weft_tally_read_out){
+            .namespace = queue->ns,
             .lane = queue->lane,
             .succeeded = copy.entry[i].succeeded,
             .failed = copy.entry[i].failed,
@@ -243,7 +242,7 @@ static enum weft_rc write_entries(struct weft_tx *tx, struct weft_err *err)
         fill_call(tx->engine, &copy, &call);
         rc = weft_tx_do(tx, WEFT_TX_WRITE, run_add, &call, err);
     }
-    /* What may have been written is not counted twice. */
+    /* Entries that may have been written are not counted twice. */
     if (rc && err->hint != weft_hint_outcome_unknown)
         put_back(tx->engine, &copy);
     return rc;
@@ -296,6 +295,146 @@ void weft_tally_flush(struct weft_engine *engine)
     struct weft_err err = {0};
     struct weft_tx tx = {.engine = engine, .arena = weft_arena_new(), .no_retry = true};
     enum weft_rc rc = write_entries(&tx, &err);
-    (void)rc; /* best effort: who closes a store cannot do anything about it */
+    (void)rc; /* best effort: a caller that closes the store cannot do anything about it */
     weft_arena_free(tx.arena);
+}
+
+/* ---- Counts: living executions, and ends of the last hour ------------------------------------ */
+
+/* A lane by its numbers, while rows of several kinds are added up. */
+struct counted {
+    int32_t ns, lane;
+    struct weft_lane_count count;
+};
+
+static int by_lane_id(const void *left, const void *right)
+{
+    const struct counted *a = left, *b = right;
+    return (a->lane > b->lane) - (a->lane < b->lane); /* a lane is of one namespace */
+}
+
+static int by_name(const void *left, const void *right)
+{
+    const struct weft_counted_lane *a = left, *b = right;
+    int order = strcmp(a->ns, b->ns);
+    return order ? order : strcmp(a->lane.lane, b->lane.lane);
+}
+
+static void add_count(struct weft_lane_count *sum, const struct weft_lane_count *more)
+{
+    for (size_t state = 0; state < WEFT_LEN(sum->count); state++)
+        sum->count[state] += more->count[state];
+    sum->draining += more->draining;
+    sum->succeeded_1h += more->succeeded_1h;
+    sum->failed_1h += more->failed_1h;
+}
+
+/* One item for each lane. */
+static size_t fold(struct counted *item, size_t count)
+{
+    size_t kept = 0;
+    qsort(item, count, sizeof(*item), by_lane_id);
+    for (size_t i = 0; i < count; i++) {
+        if (kept == 0 || item[kept - 1].lane != item[i].lane)
+            item[kept++] = item[i];
+        else
+            add_count(&item[kept - 1].count, &item[i].count);
+    }
+    return kept;
+}
+
+static size_t put_living(const struct weft_rows *rows, struct counted *item)
+{
+    for (size_t i = 0; i < rows->count; i++) {
+        const struct weft_counts_out *row = &weft_out_counts(rows)[i];
+        int64_t state = row->state;
+        item[i] = (struct counted){.ns = row->namespace, .lane = row->lane};
+        *(state == WEFT_STATE_NONE ? &item[i].count.draining : &item[i].count.count[state]) =
+            row->number;
+    }
+    return rows->count;
+}
+
+static size_t put_ended(const struct weft_lane_hours *hours, struct counted *item)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < hours->count; i++) {
+        const struct weft_tally_read_out *hour = &hours->item[i];
+        if (hour->succeeded == 0 && hour->failed <= 0)
+            continue;
+        item[count] = (struct counted){.ns = hour->namespace, .lane = hour->lane};
+        item[count].count.succeeded_1h = (uint64_t)hour->succeeded;
+        if (hour->failed > 0)
+            item[count].count.failed_1h = (uint64_t)hour->failed;
+        count++;
+    }
+    return count;
+}
+
+/* Counts living executions and ends of the last hour; ns may be WEFT_ALL_NAMESPACES. */
+static enum weft_rc count_lanes(struct weft_engine *engine, int32_t ns, struct weft_arena *arena,
+                                struct weft_all_counts *ret_counts, struct weft_err *err)
+{
+    struct weft_call call;
+    struct weft_rows rows;
+    struct weft_lane_hours hours;
+    weft_usec now_us = weft_clock_now(engine->clock);
+    struct weft_counts_in *in = weft_call_counts(&call, arena);
+    in->now = now_us;
+    if (ns != WEFT_ALL_NAMESPACES)
+        in->namespace = weft_some(ns);
+    enum weft_rc rc = weft_tx_once(engine, WEFT_TX_READ, &call, arena, &rows, err);
+    if (!rc)
+        rc = weft_tally_hours(engine, ns, arena, &hours, err);
+    if (rc)
+        return rc;
+    struct counted *lane = weft_new_array(arena, struct counted, rows.count + hours.count + 1);
+    size_t count = put_living(&rows, lane);
+    count += put_ended(&hours, lane + count);
+    count = fold(lane, count);
+    struct weft_id_list names = {.id = weft_new_array(arena, int32_t, 2 * count + 1)};
+    for (size_t i = 0; i < count; i++) {
+        names.id[names.count++] = lane[i].lane;
+        names.id[names.count++] = lane[i].ns;
+    }
+    rc = weft_load_names(engine, &names, err);
+    if (rc)
+        return rc;
+    struct weft_counted_lane *item = weft_new_array(arena, struct weft_counted_lane, count + 1);
+    for (size_t i = 0; i < count; i++) {
+        item[i] = (struct weft_counted_lane){.ns = weft_find_name(engine, lane[i].ns),
+                                             .lane = lane[i].count};
+        item[i].lane.lane = weft_find_name(engine, lane[i].lane);
+    }
+    qsort(item, count, sizeof(*item), by_name);
+    *ret_counts = (struct weft_all_counts){.item = item, .count = count, .as_of_us = now_us};
+    return WEFT_OK;
+}
+
+enum weft_rc weft_engine_all_counts(struct weft_engine *engine, struct weft_arena *arena,
+                                    struct weft_all_counts *ret_counts, struct weft_err *err)
+{
+    return count_lanes(engine, WEFT_ALL_NAMESPACES, arena, ret_counts, err);
+}
+
+enum weft_rc weft_engine_counts(struct weft_engine *engine, const char *ns, const char *lane,
+                                struct weft_arena *arena, struct weft_counts *ret_counts,
+                                struct weft_err *err)
+{
+    int32_t space;
+    struct weft_all_counts all = {0};
+    enum weft_rc rc = weft_find_namespace(engine, ns, &space, err);
+    if (!rc && lane)
+        rc = weft_name_check(lane, "lane", err);
+    if (!rc)
+        rc = count_lanes(engine, space, arena, &all, err);
+    if (rc)
+        return rc;
+    struct weft_lane_count *item = weft_new_array(arena, struct weft_lane_count, all.count + 1);
+    size_t count = 0;
+    for (size_t i = 0; i < all.count; i++)
+        if (!lane || strcmp(lane, all.item[i].lane.lane) == 0)
+            item[count++] = all.item[i].lane;
+    *ret_counts = (struct weft_counts){.item = item, .count = count, .as_of_us = all.as_of_us};
+    return WEFT_OK;
 }

@@ -4,9 +4,9 @@
  * Tokens: making, listing, rotating and revoking them, and when they were last used.
  *
  * A token is a row, and each rotation adds a row with another secret (see 0008-tokens.pg.sql). Ids
- * are never given twice, and neither the namespace nor the scopes of a token ever change, so what
- * a caller may reach is decided on rows that were read before. Rotations and revocations lock the
- * row of the token and read its secrets after that.
+ * are never given twice, and neither the namespace nor the scopes of a token ever change, so the
+ * rights of a caller may be checked on rows that were read before the change. Rotations and
+ * revocations lock the row of the token and read its secrets after that.
  */
 
 #include "engine/admin/tokens.h"
@@ -16,6 +16,7 @@
 #include "base/err.h"
 #include "core/spec.h"
 #include "engine/engine_state.h"
+#include "engine/tx/batch.h"
 
 #include <string.h>
 
@@ -42,21 +43,23 @@ static enum weft_rc check_token(const struct weft_token_row *token, weft_usec no
     return rc;
 }
 
-static void fill_add(struct weft_call *call, const struct weft_token_row *token, weft_usec now_us)
+static void put_add(struct weft_call *call, struct weft_arena *arena,
+                    const struct weft_token_row *token, weft_usec now_us)
 {
-    struct weft_token_add_in *in = weft_in_token_add(call);
-    in->name = token->name;
-    in->namespace = token->ns;
-    in->scopes = token->scopes;
-    in->hash = (struct weft_blob){token->hash, sizeof(token->hash)};
-    in->created = now_us;
-    in->expires = weft_unless_zero(token->expires_us);
-    in->secret_of = weft_unless_zero(token->token);
+    *weft_call_token_add(call, arena) =
+        (struct weft_token_add_in){.name = token->name,
+                                   .namespace = token->ns,
+                                   .scopes = token->scopes,
+                                   .hash = {token->hash, sizeof(token->hash)},
+                                   .created = now_us,
+                                   .expires = weft_unless_zero(token->expires_us),
+                                   .secret_of = weft_unless_zero(token->token)};
 }
 
-static enum weft_rc add_token(struct weft_engine *engine, struct weft_token_row *token,
-                              weft_usec now_us, struct weft_err *err)
+enum weft_rc weft_engine_token_add(struct weft_engine *engine, struct weft_token_row *token,
+                                   struct weft_err *err)
 {
+    weft_usec now_us = weft_clock_now(engine->clock);
     enum weft_rc rc = check_token(token, now_us, err);
     if (rc)
         return rc;
@@ -64,8 +67,7 @@ static enum weft_rc add_token(struct weft_engine *engine, struct weft_token_row 
     struct weft_call call;
     struct weft_rows rows = {0};
     token->token = 0;
-    weft_call_token_add(&call, arena);
-    fill_add(&call, token, now_us);
+    put_add(&call, arena, token, now_us);
     rc = weft_tx_once(engine, WEFT_TX_WRITE, &call, arena, &rows, err);
     if (!rc) {
         token->id = token->token = weft_out_token_add(&rows)->id;
@@ -73,12 +75,6 @@ static enum weft_rc add_token(struct weft_engine *engine, struct weft_token_row 
     }
     weft_arena_free(arena);
     return rc;
-}
-
-enum weft_rc weft_engine_token_add(struct weft_engine *engine, struct weft_token_row *token,
-                                   struct weft_err *err)
-{
-    return add_token(engine, token, weft_clock_now(engine->clock), err);
 }
 
 enum weft_rc weft_engine_tokens(struct weft_engine *engine, struct weft_arena *arena,
@@ -93,7 +89,6 @@ enum weft_rc weft_engine_tokens(struct weft_engine *engine, struct weft_arena *a
     struct weft_token_row *item = weft_new_array(arena, struct weft_token_row, rows.count + 1);
     for (size_t i = 0; i < rows.count; i++) {
         const struct weft_tokens_out *row = &weft_out_tokens(&rows)[i];
-        struct weft_blob hash = row->hash;
         item[i] = (struct weft_token_row){
             .id = row->id,
             .token = row->token,
@@ -104,10 +99,10 @@ enum weft_rc weft_engine_tokens(struct weft_engine *engine, struct weft_arena *a
             .expires_us = row->expires.value,
             .last_used_us = row->last_used.value,
         };
-        if (hash.size != sizeof(item[i].hash))
-            return weft_fail(err, WEFT_CORRUPT, "token %d has a hash of %zu bytes", item[i].id,
-                             hash.size);
-        memcpy(item[i].hash, hash.data, sizeof(item[i].hash));
+        if (row->hash.size != sizeof(item[i].hash))
+            return weft_fail(err, WEFT_CORRUPT, "token %d has a hash of %zu bytes", row->id,
+                             row->hash.size);
+        memcpy(item[i].hash, row->hash.data, sizeof(item[i].hash));
     }
     *ret_tokens = (struct weft_token_rows){.item = item, .count = rows.count};
     return WEFT_OK;
@@ -165,14 +160,9 @@ static struct weft_token show(const struct weft_token_rows *rows, size_t i, weft
     return token;
 }
 
-static struct weft_rights rights_of(const struct weft_token_row *row)
-{
-    return (struct weft_rights){.scopes = row->scopes, .ns = row->ns};
-}
-
 static bool may_reach(const struct weft_token_caller *caller, const struct weft_token_row *row)
 {
-    const struct weft_rights rights = rights_of(row);
+    const struct weft_rights rights = {.scopes = row->scopes, .ns = row->ns};
     return !caller || weft_rights_include(&caller->rights, &rights);
 }
 
@@ -212,20 +202,19 @@ static enum weft_rc find_token(struct weft_engine *engine, const struct weft_tok
         k++;
     if (i == rows.count || k == rows.count)
         return weft_fail_field(err, WEFT_NOT_FOUND, "id", "there is no token %d", id);
-    if (!may_reach(caller, &rows.item[k])) {
+    if (!may_reach(caller, &rows.item[k]))
         return weft_hint(
             err,
             weft_fail_field(err, WEFT_FORBIDDEN, "id",
                             "token %d is outside what the token of this request may manage", id),
             "a token that is bound to a namespace manages only tokens bound to it");
-    }
     *ret_token = show(&rows, k, now_us, arena);
     return WEFT_OK;
 }
 
 /* ---- Create ---------------------------------------------------------------------------------- */
 
-/* When it expires, from the two ways to say so; 0: never. */
+/* When a token expires, from a duration or a moment; 0: never. */
 static enum weft_rc read_expiry(int64_t expires_ms, weft_usec expires_us, weft_usec now_us,
                                 weft_usec *ret_us, struct weft_err *err)
 {
@@ -245,13 +234,12 @@ static enum weft_rc refuse_more(const struct weft_token_caller *caller,
 {
     const char *own = caller->rights.ns;
     bool elsewhere = own && (!row->ns || strcmp(own, row->ns) != 0);
-    return weft_hint(
-        err,
+    enum weft_rc rc =
         elsewhere ? weft_fail_field(err, WEFT_FORBIDDEN, "namespace",
                                     "the token of this request is bound to namespace '%s'", own)
                   : weft_fail_field(err, WEFT_FORBIDDEN, "scopes",
-                                    "the token of this request lacks some of these scopes"),
-        "a token hands out no more than it has itself");
+                                    "the token of this request lacks some of these scopes");
+    return weft_hint(err, rc, "a token hands out no more than it has itself");
 }
 
 /* Gives a row a new secret. */
@@ -290,7 +278,7 @@ enum weft_rc weft_engine_token_create(struct weft_engine *engine,
     if (rc)
         return rc;
     make_secret(&row, secret);
-    rc = add_token(engine, &row, now_us, err);
+    rc = weft_engine_token_add(engine, &row, err);
     if (rc)
         return rc;
     *ret_token = (struct weft_token){.id = row.id,
@@ -322,10 +310,10 @@ struct turning {
     int64_t grace_ms;
     struct weft_token_row row; /* the new secret */
     weft_usec now_us;          /* when it was made */
-    weft_usec old_us;          /* until when those before are good */
+    weft_usec old_us;          /* until when the older secrets are good */
 };
 
-/* The token as its newest secret has it: what the new one takes over. */
+/* Copies name, namespace and scopes of the newest secret to the new one. */
 static enum weft_rc take_over(struct weft_tx *tx, struct turning *turning, struct weft_err *err)
 {
     struct weft_call call;
@@ -334,19 +322,18 @@ static enum weft_rc take_over(struct weft_tx *tx, struct turning *turning, struc
     enum weft_rc rc = weft_tx_run(tx, &call, 1, &rows, err);
     if (rc)
         return rc;
-    size_t newest = rows.count - 1; /* the row of the token is locked, so there is one */
+    /* The newest; the row of the token is locked, so there is one. */
+    const struct weft_token_secrets_out *out = &weft_out_token_secrets(&rows)[rows.count - 1];
     struct weft_token_row *row = &turning->row;
     row->token = turning->id;
-    const struct weft_token_secrets_out *out = &weft_out_token_secrets(&rows)[newest];
     row->name = out->name;
     row->ns = out->namespace;
     row->scopes = out->scopes;
     weft_usec before_us = out->expires.value;
-    if (before_us != 0 && before_us <= tx->now_us) {
+    if (before_us != 0 && before_us <= tx->now_us)
         return weft_hint(
             err, weft_fail_field(err, WEFT_NOT_LIVE, "id", "token %d has expired", turning->id),
             "create another one, and revoke this one");
-    }
     turning->now_us = tx->now_us;
     turning->old_us = tx->now_us + turning->grace_ms * WEFT_MS;
     if (before_us != 0 && before_us < turning->old_us)
@@ -372,8 +359,7 @@ static enum weft_rc rotate_body(struct weft_tx *tx, void *context, struct weft_e
         (struct weft_token_retire_in){.id = turning->id, .until = turning->old_us};
     *weft_call_token_purge(&call[1], tx->arena) =
         (struct weft_token_purge_in){.id = turning->id, .now = tx->now_us};
-    weft_call_token_add(&call[2], tx->arena);
-    fill_add(&call[2], &turning->row, tx->now_us);
+    put_add(&call[2], tx->arena, &turning->row, tx->now_us);
     rc = weft_tx_run(tx, call, WEFT_LEN(call), rows, err);
     if (!rc)
         turning->row.id = weft_out_token_add(&rows[2])->id;
@@ -433,5 +419,56 @@ enum weft_rc weft_engine_token_revoke(struct weft_engine *engine,
     enum weft_rc rc = find_token(engine, caller, id, arena, ret_token, err);
     if (!rc)
         rc = weft_tx_do(&tx, WEFT_TX_WRITE, revoke_body, &ret_token->id, err);
+    return rc;
+}
+
+/* ---- Namespaces of executions ---------------------------------------------------------------- */
+
+static enum weft_rc find_chunk(struct weft_engine *engine, const struct weft_id_column *ids,
+                               const struct weft_chunk *chunk, const char **ret_ns,
+                               struct weft_err *err)
+{
+    struct weft_arena *arena = weft_arena_new();
+    struct weft_call call;
+    struct weft_rows rows = {0};
+    struct weft_execution_queues_in *in = weft_call_execution_queues(&call, arena, chunk->count);
+    for (size_t k = 0; k < chunk->count; k++)
+        in->row[k].id = *weft_column_id(ids, chunk->item[k]);
+    enum weft_rc rc = weft_tx_once(engine, WEFT_TX_READ, &call, arena, &rows, err);
+    struct weft_id_list queues = {0};
+    const struct weft_execution_queues_out *row = weft_out_execution_queues(&rows);
+    if (!rc) {
+        queues.id = weft_new_array(arena, int32_t, rows.count + 1);
+        for (size_t i = 0; i < rows.count; i++)
+            queues.id[queues.count++] = row[i].queue;
+        rc = weft_load_queues(engine, &queues, err);
+    }
+    for (size_t i = 0; i < queues.count && !rc; i++) {
+        ret_ns[chunk->item[weft_chunk_find(chunk, ids, &row[i].id)]] =
+            weft_find_queue(engine, queues.id[i])->ns_name;
+    }
+    weft_arena_free(arena);
+    return rc;
+}
+
+enum weft_rc weft_engine_namespaces(struct weft_engine *engine, const struct weft_id_column *ids,
+                                    const char **ret_ns, struct weft_err *err)
+{
+    struct weft_arena *arena = weft_arena_new();
+    struct weft_chunks chunks = weft_chunks_by_id(ids, NULL, WEFT_REPEATS_LATER, arena);
+    for (size_t i = 0; i < ids->count; i++)
+        ret_ns[i] = NULL;
+    enum weft_rc rc = WEFT_OK;
+    size_t c = 0;
+    for (; c < chunks.count && chunks.chunk[c].round == 0 && !rc; c++)
+        rc = find_chunk(engine, ids, &chunks.chunk[c], ret_ns, err);
+    /* An id that the list has again has the namespace found the first time. */
+    for (; c < chunks.count && !rc; c++)
+        for (size_t k = 0; k < chunks.chunk[c].count; k++) {
+            size_t item = chunks.chunk[c].item[k], at = 0;
+            ret_ns[item] =
+                ret_ns[weft_chunks_next(&chunks, 1, ids, weft_column_id(ids, item), &at)];
+        }
+    weft_arena_free(arena);
     return rc;
 }

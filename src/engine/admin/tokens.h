@@ -2,16 +2,14 @@
 #ifndef WEFT_ENGINE_ADMIN_TOKENS_H
 #define WEFT_ENGINE_ADMIN_TOKENS_H
 
-/* Bearer tokens: create, rotate, revoke, list, last use. */
+/* Bearer tokens: create, rotate, revoke, list, last use; the namespaces that they are bound to. */
 
-#include "base/base.h"
 #include "core/token.h"
-#include "weft/weft.h"
+#include "engine/engine.h"
 
-struct weft_arena;
-struct weft_engine;
+struct weft_id_column;
 
-/* Tokens: see core/token.h for what they look like. A row is a secret. */
+/* A secret of a token; see core/token.h for its text. */
 struct weft_token_row {
     int32_t id;
     const char *name;
@@ -20,7 +18,7 @@ struct weft_token_row {
     uint8_t hash[32]; /* SHA-256 of the secret */
     weft_usec created_us;
     weft_usec expires_us;   /* 0: never */
-    int32_t token;          /* the token that it is a secret of: its own id, but for rotations */
+    int32_t token;          /* the token it belongs to: its own id, or of the first secret */
     weft_usec last_used_us; /* 0: never */
 };
 
@@ -29,14 +27,13 @@ struct weft_token_rows {
     size_t count;
 };
 
-/* On whose behalf tokens are managed. NULL in the calls below: the process that opened the store.
- */
+/* The client that manages tokens. NULL in the calls below: the process that opened the store. */
 struct weft_token_caller {
     struct weft_rights rights; /* of the token that the request came with */
     int32_t token;             /* its id; 0: it came without one */
 };
 
-/* Secrets that were used, by their ids: written in batches, off the path of requests. */
+/* The last use of a secret: written in batches, outside of requests. */
 struct weft_token_use {
     int32_t id;
     weft_usec at_us;
@@ -64,7 +61,7 @@ weft_engine_token_rotate(struct weft_engine *engine, const struct weft_token_cal
                          const struct weft_token_rotation *rotation, struct weft_arena *arena,
                          struct weft_token *ret_token, struct weft_err *err);
 
-/* *ret_token is what it was. */
+/* *ret_token is the token as it was before. */
 WEFT_MUST_CHECK enum weft_rc weft_engine_token_revoke(struct weft_engine *engine,
                                                       const struct weft_token_caller *caller,
                                                       int32_t id, struct weft_arena *arena,
@@ -78,5 +75,14 @@ WEFT_MUST_CHECK enum weft_rc weft_engine_token_list(struct weft_engine *engine,
 WEFT_MUST_CHECK enum weft_rc weft_engine_tokens_used(struct weft_engine *engine,
                                                      const struct weft_token_use *use, size_t count,
                                                      struct weft_err *err);
+
+/*
+ * The namespace of each execution, NULL for one that does not exist: a token that is bound to a
+ * namespace reaches only executions of it. An execution never changes its namespace, so a check
+ * before the operation is safe.
+ */
+WEFT_MUST_CHECK enum weft_rc weft_engine_namespaces(struct weft_engine *engine,
+                                                    const struct weft_id_column *ids,
+                                                    const char **ret_ns, struct weft_err *err);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Workers as people see them: what servers heard of them, and the end of one. Nothing here is on
- * the path of a claim, and no rule depends on these rows: a worker without one works all the same.
+ * The list of workers, from the claims that servers received, and the goodbye of a worker. No claim
+ * waits for these rows, and no rule depends on them: a worker without a row can work.
  */
 
 #include "engine/admin/workers.h"
@@ -10,16 +10,10 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/json.h"
-#include "base/limits.h"
 #include "core/spec.h"
 #include "core/state.h"
-#include "core/stored.h"
+#include "engine/engine_state.h"
 #include "engine/job/change.h"
-#include "engine/names/names.h"
-#include "engine/tx/commit_effects.h"
-#include "engine/tx/tx.h"
-#include "store/store.h"
-#include "weft/admin.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -29,7 +23,7 @@ enum {
     GOODBYE_CHUNKS_MAX = 1000,
 };
 
-/* ---- What was heard -------------------------------------------------------------------------- */
+/* ---- Workers seen ---------------------------------------------------------------------------- */
 
 static const char *names_text(const char *const *name, size_t count, struct weft_arena *arena)
 {
@@ -85,7 +79,7 @@ static enum weft_rc intern(struct weft_engine *engine, const struct weft_worker_
     return rc ? rc : weft_intern_names(engine, true, name, count, err);
 }
 
-/* One call of at most WEFT_BATCH_MAX; of a worker that is there twice, what was heard last. */
+/* One call of at most WEFT_BATCH_MAX; for a worker that occurs twice, the later claim. */
 static enum weft_rc put_chunk(struct weft_engine *engine, const struct weft_worker_seen *seen,
                               size_t count, struct weft_err *err)
 {
@@ -193,8 +187,8 @@ struct goodbye {
 };
 
 /*
- * Releases up to WEFT_BATCH_MAX leases; when there were none, the worker leaves the list, and it
- * lets go of the leases that others ended.
+ * Releases up to WEFT_BATCH_MAX leases; if there are none, removes the worker from the list and its
+ * draining leases.
  */
 static enum weft_rc goodbye_body(struct weft_tx *tx, void *context, struct weft_err *err)
 {
@@ -227,19 +221,14 @@ static enum weft_rc goodbye_body(struct weft_tx *tx, void *context, struct weft_
 enum weft_rc weft_engine_goodbye(struct weft_engine *engine, const char *ns, const char *worker,
                                  uint64_t *ret_released, struct weft_err *err)
 {
-    int32_t space;
     uint64_t released = 0;
-    enum weft_rc rc = weft_find_namespace(engine, ns, &space, err);
-    if (!rc)
-        rc = weft_name_check(worker, "worker", err);
-    struct weft_name_want name = {.sort = WEFT_NAME_WORKER, .ns = space, .text = worker};
-    if (!rc && space)
-        rc = weft_intern_names(engine, false, &name, 1, err);
+    struct weft_name_want name = {.sort = WEFT_NAME_WORKER, .text = worker};
+    enum weft_rc rc = weft_find_in_namespace(engine, ns, "worker", &name, err);
     if (rc)
         return rc;
     bool more = name.id != 0;
     for (int chunk = 0; chunk < GOODBYE_CHUNKS_MAX && more && !rc; chunk++) {
-        struct goodbye goodbye = {.worker = name.id, .ns = space};
+        struct goodbye goodbye = {.worker = name.id, .ns = name.ns};
         struct weft_tx tx = {.engine = engine, .arena = weft_arena_new()};
         rc = weft_tx_do(&tx, WEFT_TX_WRITE, goodbye_body, &goodbye, err);
         more = !rc && goodbye.changes.count > 0;

@@ -2,22 +2,18 @@
 #ifndef WEFT_ENGINE_ADMIN_WORKERS_H
 #define WEFT_ENGINE_ADMIN_WORKERS_H
 
-/* Workers that replicas heard of, their numbers, and their goodbye. */
+/* The list of workers, their numbers, and their goodbye. */
 
-#include "base/base.h"
+#include "engine/engine.h"
 
-struct weft_arena;
-struct weft_engine;
-struct weft_workers;
-
-/* What became of a worker's name. */
+/* The number of a worker's name, or why it has none. */
 struct weft_worker_met {
     int32_t number;
     bool admitted;       /* the name is new, and there was room for it */
     struct weft_err err; /* WEFT_LIMIT_EXCEEDED: its namespace has as many names as it may */
 };
 
-/* Workers: what replicas heard of them, written in batches, off the path of claims. */
+/* A worker whose claim a replica received: written in batches, outside of claims. */
 struct weft_worker_seen {
     const char *ns;
     const char *name;

@@ -41,10 +41,7 @@
 #include "engine/flow/cascade_read.h"
 #include "engine/job/change.h"
 
-enum {
-    FLOWS_AT_ONCE = 256, /* of one hop */
-    ROUND_HOPS = 2,
-};
+enum { FLOWS_AT_ONCE = 256 }; /* of one hop */
 
 /* ---- Deciding -------------------------------------------------------------------------------- */
 
@@ -160,31 +157,14 @@ static enum weft_rc rearm(struct weft_hop *hop, struct weft_err *err)
 
 /* ---- Writing --------------------------------------------------------------------------------- */
 
-static void put_graph(struct weft_hop *hop, struct weft_call *edges, struct weft_call *nodes)
+static void put_nodes(struct weft_hop *hop, struct weft_call *nodes)
 {
-    struct weft_arena *arena = hop->tx->arena;
-    struct weft_edge_put_in *edges_in = weft_call_edge_put(edges, arena, hop->edge_count);
-    for (size_t i = 0; i < hop->edge_count; i++) {
-        edges_in->row[i].upstream = hop->edge[i].upstream;
-        edges_in->row[i].downstream = hop->edge[i].downstream;
-        edges_in->row[i].state = hop->edge[i].state;
-    }
-    struct weft_node_put_in *nodes_in = weft_call_node_put(nodes, arena, hop->joint_count);
-    for (size_t i = 0; i < hop->joint_count; i++) {
-        nodes_in->row[i].id = hop->joint[i]->id;
-        nodes_in->row[i].succeeded = hop->joint[i]->join.succeeded;
-        nodes_in->row[i].failed = hop->joint[i]->join.failed;
-        nodes_in->row[i].fired = hop->joint[i]->fired;
-    }
-}
-
-static void put_marks(struct weft_hop *hop, struct weft_call *marks)
-{
-    struct weft_node_mark_in *in = weft_call_node_mark(marks, hop->tx->arena, hop->mark_count);
-    for (size_t i = 0; i < hop->mark_count; i++) {
-        in->row[i].id = hop->mark[i].id;
-        in->row[i].bad = hop->mark[i].bad;
-    }
+    struct weft_node_put_in *in = weft_call_node_put(nodes, hop->tx->arena, hop->joint_count);
+    for (size_t i = 0; i < hop->joint_count; i++)
+        in->row[i] = (struct weft_node_put_item){.id = hop->joint[i]->id,
+                                                 .succeeded = hop->joint[i]->join.succeeded,
+                                                 .failed = hop->joint[i]->join.failed,
+                                                 .fired = hop->joint[i]->fired};
 }
 
 /*
@@ -198,15 +178,13 @@ static size_t put_dead(struct weft_hop *hop, struct weft_call *add, size_t added
     struct weft_group_add_in *in = weft_in_group_add(add);
     for (size_t i = 0; i < hop->dead_count; i++) {
         const struct weft_hop_dead *dead = &hop->dead[i];
-        const struct weft_flow_held *flow = weft_flows_find(&hop->held, &dead->flow);
+        const struct weft_flow_lock_out *flow = weft_flows_find(&hop->held, &dead->flow);
         const struct weft_hop_join *joint =
             weft_map_find(&hop->joints, &dead->id, sizeof(dead->id));
         if ((joint && joint->fires) || flow->cancel == WEFT_FLOW_CANCEL_ALL ||
             flow->cancel == WEFT_FLOW_CANCEL_PENDING)
             continue;
-        in->row[added].id = dead->id;
-        in->row[added].flow = dead->flow;
-        in->row[added++].reason = 0;
+        in->row[added++] = (struct weft_group_add_item){.id = dead->id, .flow = dead->flow};
     }
     return added;
 }
@@ -230,31 +208,26 @@ static void put_groups(struct weft_hop *hop, struct weft_call *add, struct weft_
             done_in->row[over++].id = joint->id;
         if (ended || !joint->fires)
             continue;
-        add_in->row[added].id = joint->id;
-        add_in->row[added].flow = joint->flow->id;
-        add_in->row[added++].reason = joint->let_run ? 0 : (int)joint->fired;
+        add_in->row[added++] =
+            (struct weft_group_add_item){.id = joint->id,
+                                         .flow = joint->flow->id,
+                                         .reason = joint->let_run ? 0 : (int)joint->fired};
     }
     add->rows = put_dead(hop, add, added);
     done->rows = over;
 }
 
-static void put_completions(struct weft_hop *hop, struct weft_call *done, struct weft_call *cursor)
+static void put_done(struct weft_hop *hop, struct weft_call *done)
 {
     size_t count = 0;
     struct weft_completion_done_in *done_in =
         weft_call_completion_done(done, hop->tx->arena, hop->done_count);
     for (size_t i = 0; i < hop->done_count; i++) {
-        const struct weft_flow_held *flow = weft_flows_find(&hop->held, &hop->done_flow[i]);
+        const struct weft_flow_lock_out *flow = weft_flows_find(&hop->held, &hop->done_flow[i]);
         if (!hop->again[flow - hop->held.item])
             done_in->row[count++].seq = hop->done[i];
     }
     done->rows = count;
-    struct weft_completion_cursor_in *cursor_in =
-        weft_call_completion_cursor(cursor, hop->tx->arena, hop->cut_count);
-    for (size_t i = 0; i < hop->cut_count; i++) {
-        cursor_in->row[i].seq = hop->cut[i].seq;
-        cursor_in->row[i].cursor = hop->cut[i].cursor;
-    }
 }
 
 static void put_cancelled(struct weft_hop *hop, struct weft_call *count)
@@ -292,7 +265,7 @@ static enum weft_rc end_flows(struct weft_hop *hop, const struct weft_rows *over
     for (size_t i = 0; i < over->count; i++) {
         const struct weft_flow_over_out *row = &weft_out_flow_over(over)[i];
         hop->ended[i] = row->id;
-        const struct weft_flow_held *flow = weft_flows_find(&hop->held, &hop->ended[i]);
+        const struct weft_flow_lock_out *flow = weft_flows_find(&hop->held, &hop->ended[i]);
         in->row[i].flow = hop->ended[i];
         in->row[i].state = weft_flow_judge(flow->cancel != 0, row->bad);
     }
@@ -316,10 +289,12 @@ static enum weft_rc write_hop(struct weft_hop *hop, struct weft_err *err)
     };
     struct weft_call call[CURSOR + 1];
     struct weft_rows rows[CURSOR + 1];
-    put_graph(hop, &call[EDGES], &call[NODES]);
-    put_marks(hop, &call[MARKS]);
+    call[EDGES] = hop->edges;
+    put_nodes(hop, &call[NODES]);
+    call[MARKS] = hop->marks;
     put_groups(hop, &call[ADD], &call[DRAINED]);
-    put_completions(hop, &call[DONE], &call[CURSOR]);
+    put_done(hop, &call[DONE]);
+    call[CURSOR] = hop->cuts;
     weft_change_calls(hop->tx, &hop->changes, &call[CHANGES]);
     put_cancelled(hop, &call[COUNT]);
     put_over(hop, &call[OVER]);
@@ -346,7 +321,7 @@ static enum weft_rc hop_body(struct weft_tx *tx, void *context, struct weft_err 
     weft_map_done(&hop->joints);
     *hop = (struct weft_hop){.tx = tx};
     enum weft_rc rc = weft_hop_look(hop, call->flow, call->count, err);
-    if (rc || (hop->done_count == 0 && hop->cut_count == 0 && hop->joint_count == 0))
+    if (rc || (hop->done_count == 0 && hop->cuts.rows == 0 && hop->joint_count == 0))
         return rc;
     evaluate_joins(hop);
     rc = fire_all(hop, err);
@@ -394,14 +369,8 @@ static void report_rest(struct weft_engine *engine, const struct cascade_call *c
 }
 
 enum weft_rc weft_cascade(struct weft_engine *engine, const struct weft_id *flow, size_t count,
-                          struct weft_cascaded *ret_cascaded, struct weft_err *err)
-{
-    return weft_cascade_some(engine, flow, count, UINT64_MAX, ret_cascaded, err);
-}
-
-enum weft_rc weft_cascade_some(struct weft_engine *engine, const struct weft_id *flow, size_t count,
-                               uint64_t hops_most, struct weft_cascaded *ret_cascaded,
-                               struct weft_err *err)
+                          uint64_t hops_most, struct weft_cascaded *ret_cascaded,
+                          struct weft_err *err)
 {
     struct weft_arena *arena = weft_arena_new();
     struct weft_id *todo = weft_arena_dup(arena, flow, count * sizeof(*flow));
@@ -419,7 +388,7 @@ enum weft_rc weft_cascade_some(struct weft_engine *engine, const struct weft_id 
                                                        call.hop.ended_count};
             weft_news_tell(engine, &news);
             ret_cascaded->hops++;
-            ret_cascaded->edges += call.hop.edge_count;
+            ret_cascaded->edges += call.hop.edges.rows;
             ret_cascaded->completions += call.hop.done_count;
             rc = look_again(engine, &call, todo, &ret_cascaded->groups, err);
         }
@@ -432,26 +401,20 @@ enum weft_rc weft_cascade_some(struct weft_engine *engine, const struct weft_id 
     return rc;
 }
 
-static enum weft_rc cascade_all(struct weft_engine *engine, const struct weft_id *flow,
-                                size_t count, uint64_t hops_most, struct weft_err *err)
+enum weft_rc weft_cascade_chunks(struct weft_engine *engine, const struct weft_id *flow,
+                                 size_t count, uint64_t hops_most, struct weft_err *err)
 {
     struct weft_cascaded cascaded = {0};
     enum weft_rc rc = WEFT_OK;
     for (size_t at = 0; at < count && !rc; at += FLOWS_AT_ONCE)
-        rc = weft_cascade_some(engine, flow + at,
-                               count - at < FLOWS_AT_ONCE ? count - at : FLOWS_AT_ONCE, hops_most,
-                               &cascaded, err);
+        rc =
+            weft_cascade(engine, flow + at, count - at < FLOWS_AT_ONCE ? count - at : FLOWS_AT_ONCE,
+                         hops_most, &cascaded, err);
     return rc;
 }
 
 enum weft_rc weft_engine_cascade(struct weft_engine *engine, const struct weft_id *flow,
                                  size_t count, struct weft_err *err)
 {
-    return cascade_all(engine, flow, count, UINT64_MAX, err);
-}
-
-enum weft_rc weft_engine_cascade_round(struct weft_engine *engine, const struct weft_id *flow,
-                                       size_t count, struct weft_err *err)
-{
-    return cascade_all(engine, flow, count, ROUND_HOPS, err);
+    return weft_cascade_chunks(engine, flow, count, UINT64_MAX, err);
 }

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * What a hop of the cascade finds: the flows that it can lock, their completions, and the edges,
- * sinks and roots that these are about, up to a chunk. Nothing is decided and nothing is written.
+ * What a hop of the cascade reads: the flows that it can lock, their completions, and the edges,
+ * sinks and roots of these, up to a chunk. Nothing is decided and nothing is written.
  */
 
 #include "engine/flow/cascade_read.h"
 
 #include "base/arena.h"
 #include "base/id.h"
-#include "engine/flow/flow_chunk.h"
-#include "engine/tx/tx.h"
 
 #include <stdlib.h>
+
+enum { CUTS = 2 }; /* of a hop: one of edges and one of roots */
 
 /* ---- Locking --------------------------------------------------------------------------------- */
 
@@ -40,19 +40,9 @@ static void put_lock(struct weft_call *call, struct weft_arena *arena, const str
         in->row[i].flow = flow[i];
 }
 
-static struct weft_flows_held read_held(const struct weft_rows *rows, struct weft_arena *arena)
+static struct weft_flows_held held_of(const struct weft_rows *rows)
 {
-    struct weft_flow_held *item = weft_new_array(arena, struct weft_flow_held, rows->count + 1);
-    const struct weft_flow_lock_out *row = weft_out_flow_lock(rows);
-    for (size_t i = 0; i < rows->count; i++)
-        item[i] = (struct weft_flow_held){
-            .id = row[i].id,
-            .state = row[i].state,
-            .cancel = row[i].cancel,
-            .reason = row[i].reason,
-            .cancels = row[i].cancels,
-        };
-    return (struct weft_flows_held){.item = item, .count = rows->count};
+    return (struct weft_flows_held){.item = weft_out_flow_lock(rows), .count = rows->count};
 }
 
 enum weft_rc weft_flows_lock(struct weft_tx *tx, const struct weft_id *flow, size_t count,
@@ -65,17 +55,17 @@ enum weft_rc weft_flows_lock(struct weft_tx *tx, const struct weft_id *flow, siz
     put_lock(&call, tx->arena, sorted, count);
     enum weft_rc rc = weft_tx_run(tx, &call, 1, &rows, err);
     if (!rc)
-        *ret_held = read_held(&rows, tx->arena);
+        *ret_held = held_of(&rows);
     return rc;
 }
 
 static int by_flow(const void *key, const void *member)
 {
-    return weft_id_cmp(key, &((const struct weft_flow_held *)member)->id);
+    return weft_id_cmp(key, &((const struct weft_flow_lock_out *)member)->id);
 }
 
-struct weft_flow_held *weft_flows_find(const struct weft_flows_held *held,
-                                       const struct weft_id *flow)
+const struct weft_flow_lock_out *weft_flows_find(const struct weft_flows_held *held,
+                                                 const struct weft_id *flow)
 {
     return bsearch(flow, held->item, held->count, sizeof(*held->item), by_flow);
 }
@@ -96,9 +86,8 @@ static struct weft_hop_join *joint_of(struct weft_hop *hop, const struct weft_id
     return joint;
 }
 
-static void read_joint(const struct weft_rows *rows, size_t row, struct weft_hop_join *joint)
+static void read_joint(const struct weft_cascade_look_out *out, struct weft_hop_join *joint)
 {
-    const struct weft_cascade_look_out *out = &weft_out_cascade_look(rows)[row];
     joint->join = (struct weft_join_state){
         .join = out->policy,
         .k = out->k,
@@ -121,50 +110,42 @@ static void count_edge(struct weft_hop_join *joint, enum weft_edge_state state, 
         joint->join.failed += by;
 }
 
-static void look_at_edge(struct weft_hop *hop, const struct weft_rows *rows, size_t row)
+static void look_at_edge(struct weft_hop *hop, const struct weft_cascade_look_out *out)
 {
-    const struct weft_cascade_look_out *out = &weft_out_cascade_look(rows)[row];
-    struct weft_hop_edge now = {
-        .upstream = out->id,
-        .downstream = out->downstream.value,
-        .state = weft_edge_of(out->upstream_state),
-    };
-    enum weft_edge_state was = out->edge_state;
+    enum weft_edge_state was = out->edge_state, now = weft_edge_of(out->upstream_state);
     size_t before = hop->joint_count;
-    struct weft_hop_join *joint = joint_of(hop, &now.downstream, &out->flow);
+    struct weft_hop_join *joint = joint_of(hop, &out->downstream.value, &out->flow);
     if (hop->joint_count > before)
-        read_joint(rows, row, joint);
-    if (was == now.state)
+        read_joint(out, joint);
+    if (was == now)
         return;
     count_edge(joint, was, (uint32_t)-1);
-    count_edge(joint, now.state, 1);
-    hop->edge[hop->edge_count++] = now;
+    count_edge(joint, now, 1);
+    weft_in_edge_put(&hop->edges)->row[hop->edges.rows++] = (struct weft_edge_put_item){
+        .upstream = out->id, .downstream = out->downstream.value, .state = now};
 }
 
 /*
  * Looks at the node of a completion, at its first row. Where no edge leaves it, the node is a sink;
  * a completion that has a cursor never comes without one, because its hop saw that there was more.
  */
-static void look_at_node(struct weft_hop *hop, const struct weft_rows *rows, size_t row)
+static void look_at_node(struct weft_hop *hop, const struct weft_cascade_look_out *out)
 {
-    const struct weft_cascade_look_out *out = &weft_out_cascade_look(rows)[row];
     enum weft_state state = out->upstream_state;
     bool sink = !out->downstream.set;
     bool bad = sink && weft_edge_of(state) == WEFT_EDGE_FAILED;
     if (bad != out->bad)
-        hop->mark[hop->mark_count++] = (struct weft_hop_mark){.id = out->id, .bad = bad};
+        weft_in_node_mark(&hop->marks)->row[hop->marks.rows++] =
+            (struct weft_node_mark_item){.id = out->id, .bad = bad};
     if (!weft_state_living(state) && out->own_fired.set && out->own_fired.value == WEFT_FIRED_NOT)
         hop->dead[hop->dead_count++] = (struct weft_hop_dead){.id = out->id, .flow = out->flow};
 }
 
-static int64_t seq_of(const struct weft_rows *rows, size_t row)
-{
-    return weft_out_cascade_look(rows)[row].seq;
-}
-
+/* Notes the position in a completion that is not finished. */
 static void cut(struct weft_hop *hop, int64_t seq, const struct weft_id *cursor)
 {
-    hop->cut[hop->cut_count++] = (struct weft_hop_cut){.seq = seq, .cursor = *cursor};
+    weft_in_completion_cursor(&hop->cuts)->row[hop->cuts.rows++] =
+        (struct weft_completion_cursor_item){.seq = seq, .cursor = *cursor};
 }
 
 /*
@@ -186,7 +167,7 @@ static enum weft_rc look_at_roots(struct weft_hop *hop, const struct weft_id *fl
     enum weft_rc rc = weft_tx_run(hop->tx, &call, 1, &rows, err);
     if (rc)
         return rc;
-    hop->joint_room += rows.count; /* beside those of the edges that are still to come */
+    hop->joint_room += rows.count; /* more edges are still to come */
     struct weft_hop_join **wider =
         weft_new_array(hop->tx->arena, struct weft_hop_join *, hop->joint_room);
     for (size_t i = 0; i < hop->joint_count; i++)
@@ -221,8 +202,8 @@ static enum weft_rc collect(struct weft_hop *hop, const struct weft_rows *rows,
     bool skip = false;
     for (size_t row = 0; row < rows->count && row < chunk && !rc; row++) {
         const struct weft_cascade_look_out *out = &weft_out_cascade_look(rows)[row];
-        bool last = row + 1 == rows->count || seq_of(rows, row + 1) != seq_of(rows, row);
-        bool first = row == 0 || seq_of(rows, row - 1) != seq_of(rows, row);
+        bool last = row + 1 == rows->count || out[1].seq != out->seq;
+        bool first = row == 0 || out[-1].seq != out->seq;
         bool all = last;
         if (first) {
             skip = weft_map_find(&met, &out->id, sizeof(out->id)) != NULL;
@@ -232,16 +213,16 @@ static enum weft_rc collect(struct weft_hop *hop, const struct weft_rows *rows,
             continue;
         bool roots = weft_id_cmp(&out->id, &out->flow) == 0;
         if (first && !roots)
-            look_at_node(hop, rows, row);
+            look_at_node(hop, out);
         if (roots)
-            rc = look_at_roots(hop, &out->flow, seq_of(rows, row), &all, err);
+            rc = look_at_roots(hop, &out->flow, out->seq, &all, err);
         else if (out->downstream.set)
-            look_at_edge(hop, rows, row);
+            look_at_edge(hop, out);
         if (all) {
             hop->done_flow[hop->done_count] = out->flow;
-            hop->done[hop->done_count++] = seq_of(rows, row);
+            hop->done[hop->done_count++] = out->seq;
         } else if (!last && row + 1 == chunk) {
-            cut(hop, seq_of(rows, row), &out->downstream.value);
+            cut(hop, out->seq, &out->downstream.value);
         }
     }
     weft_map_done(&met);
@@ -261,9 +242,9 @@ static void put_look(struct weft_call *call, const struct weft_tx *tx, const str
 }
 
 /*
- * Locks the flows and reads what their completions are about. Both statements travel together; the
- * second one sees what was committed before the first had its locks. Where another replica has one
- * of the flows, the rows would be of flows that are not held: those that are held are read again.
+ * Locks the flows and reads the edges of their completions. Both statements travel together; the
+ * second one sees all commits from before the first had its locks. If another replica has locked
+ * one of the flows, the rows include flows that are not held: the held flows are read again.
  */
 static enum weft_rc lock_and_look(struct weft_hop *hop, const struct weft_id *flow, size_t count,
                                   struct weft_rows *ret_rows, struct weft_err *err)
@@ -278,7 +259,7 @@ static enum weft_rc lock_and_look(struct weft_hop *hop, const struct weft_id *fl
     enum weft_rc rc = weft_tx_run(hop->tx, call, 2, rows, err);
     if (rc)
         return rc;
-    hop->held = read_held(&rows[0], arena);
+    hop->held = held_of(&rows[0]);
     *ret_rows = rows[1];
     if (hop->held.count == count || hop->held.count == 0)
         return WEFT_OK;
@@ -301,8 +282,10 @@ enum weft_rc weft_hop_look(struct weft_hop *hop, const struct weft_id *flow, siz
     hop->cancelled = weft_new_array(arena, int64_t, hop->held.count);
     hop->joint_room = rows.count + 1;
     hop->joint = weft_new_array(arena, struct weft_hop_join *, hop->joint_room);
-    hop->edge = weft_new_array(arena, struct weft_hop_edge, rows.count + 1);
-    hop->mark = weft_new_array(arena, struct weft_hop_mark, rows.count + 1);
+    weft_call_edge_put(&hop->edges, arena, rows.count);
+    weft_call_node_mark(&hop->marks, arena, rows.count);
+    weft_call_completion_cursor(&hop->cuts, arena, CUTS);
+    hop->edges.rows = hop->marks.rows = hop->cuts.rows = 0;
     hop->dead = weft_new_array(arena, struct weft_hop_dead, rows.count + 1);
     hop->done = weft_new_array(arena, int64_t, rows.count + 1);
     hop->done_flow = weft_new_array(arena, struct weft_id, rows.count + 1);

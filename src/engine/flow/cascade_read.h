@@ -7,32 +7,33 @@
  * is in the arena of its transaction.
  */
 
-#include "base/base.h"
 #include "base/map.h"
 #include "core/graph.h"
 #include "core/stored.h"
 #include "engine/job/change.h"
+#include "engine/tx/tx.h"
 
-struct weft_tx;
-
-/* A locked flow. */
-struct weft_flow_held {
-    struct weft_id id;
-    int state;
-    int cancel;         /* 0: it is not cancelled */
-    int cancels;        /* how often it was */
-    const char *reason; /* why it is; may be NULL */
+enum {
+    WEFT_FLOW_CHUNK = 1000,      /* edges, or members, that one transaction touches */
+    WEFT_FLOW_CHUNK_BRIEF = 125, /* the same while others wait for the only writer */
 };
 
+/* Rows for one transaction; the number does not change while the transaction runs. */
+static inline size_t weft_flow_chunk(const struct weft_tx *tx)
+{
+    return tx->brief ? WEFT_FLOW_CHUNK_BRIEF : WEFT_FLOW_CHUNK;
+}
+
+/* Locked flows. cancel 0: the flow is not cancelled; cancels: how often it was. */
 struct weft_flows_held {
-    struct weft_flow_held *item; /* by id */
+    const struct weft_flow_lock_out *item; /* by id */
     size_t count;
 };
 
 /* A node that a hop handles: its join, with the changes of the hop. */
 struct weft_hop_join {
     struct weft_id id;
-    struct weft_flow_held *flow;
+    const struct weft_flow_lock_out *flow;
     struct weft_join_state join;
     enum weft_fired fired;
     bool let_run;
@@ -42,28 +43,10 @@ struct weft_hop_join {
     bool comes_back; /* it was skipped and is blocked again */
 };
 
-struct weft_hop_edge {
-    struct weft_id upstream, downstream;
-    enum weft_edge_state state;
-};
-
-/* A node that becomes, or ceases to be, a sink that did not succeed. */
-struct weft_hop_mark {
-    struct weft_id id;
-    bool bad;
-};
-
 /* A join that has not fired and whose member has ended: it needs no upstream any more. */
 struct weft_hop_dead {
     struct weft_id id, flow;
 };
-
-/* The position of a hop in a completion that is not finished. */
-struct weft_hop_cut {
-    int64_t seq;
-    struct weft_id cursor;
-};
-enum { WEFT_HOP_CUTS = 2 }; /* one of edges and one of roots */
 
 struct weft_hop {
     struct weft_tx *tx;
@@ -74,17 +57,14 @@ struct weft_hop {
     struct weft_map joints;       /* id -> joint */
     struct weft_hop_join **joint; /* in the order they were met */
     size_t joint_count, joint_room;
-    struct weft_hop_edge *edge;
-    size_t edge_count;
-    struct weft_hop_mark *mark;
-    size_t mark_count;
+    struct weft_call edges; /* edge_put */
+    struct weft_call marks; /* node_mark: nodes that become, or cease to be, sinks that failed */
+    struct weft_call cuts;  /* completion_cursor: completions that the next hop continues */
     struct weft_hop_dead *dead; /* joins whose member has ended */
     size_t dead_count;
     int64_t *done; /* numbers of finished completions */
     struct weft_id *done_flow;
     size_t done_count;
-    struct weft_hop_cut cut[WEFT_HOP_CUTS]; /* completions that the next hop continues */
-    size_t cut_count;
     bool rooted; /* the hop starts roots of one flow: enough for one transaction */
     struct weft_changes changes;
     struct weft_id *ended; /* flows */
@@ -95,8 +75,8 @@ struct weft_hop {
 WEFT_MUST_CHECK enum weft_rc weft_flows_lock(struct weft_tx *tx, const struct weft_id *flow,
                                              size_t count, struct weft_flows_held *ret_held,
                                              struct weft_err *err);
-struct weft_flow_held *weft_flows_find(const struct weft_flows_held *held,
-                                       const struct weft_id *flow);
+const struct weft_flow_lock_out *weft_flows_find(const struct weft_flows_held *held,
+                                                 const struct weft_id *flow);
 
 /* Sorts ids and removes duplicates; returns how many are left. */
 size_t weft_ids_sort(struct weft_id *id, size_t count);

@@ -10,16 +10,7 @@
 #include "base/arena.h"
 #include "base/err.h"
 #include "base/id.h"
-#include "base/limits.h"
-#include "core/stored.h"
-#include "engine/job/span.h"
-#include "engine/names/census.h"
-#include "engine/names/names.h"
-#include "engine/tx/commit_effects.h"
-#include "engine/tx/tx.h"
-#include "store/store.h"
-
-#include <string.h>
+#include "engine/engine_state.h"
 
 enum { NODES_AT_ONCE = 1000, EDGES_AT_ONCE = 5000 };
 
@@ -99,7 +90,7 @@ enum weft_rc weft_draft_place(struct weft_engine *engine, struct weft_draft *dra
         rc = weft_submission_place(engine, true, draft->member, draft->count, err);
     for (size_t i = 0; i < draft->count && !rc; i++)
         if (!draft->member[i].queue)
-            rc = weft_census_refuse(engine, draft->member[i].spec.ns, err);
+            rc = weft_census_refuse(engine, WEFT_CENSUS_QUEUES, draft->member[i].spec.ns, err);
     return rc;
 }
 
@@ -184,8 +175,8 @@ static void put_node(struct weft_flow_nodes_item *to, const struct weft_node_ref
     to->run_at = node->spec.run_at_us;
 }
 
-enum weft_rc weft_draft_put_nodes(struct weft_tx *tx, const struct weft_node_ref *node,
-                                  size_t count, weft_usec now_us, struct weft_err *err)
+static enum weft_rc put_nodes(struct weft_tx *tx, const struct weft_node_ref *node, size_t count,
+                              weft_usec now_us, struct weft_err *err)
 {
     struct weft_call call;
     struct weft_flow_nodes_in *in = weft_call_flow_nodes(&call, tx->arena, count);
@@ -203,8 +194,8 @@ enum weft_rc weft_draft_put_nodes(struct weft_tx *tx, const struct weft_node_ref
     return weft_tx_run(tx, &call, 1, NULL, err);
 }
 
-enum weft_rc weft_draft_put_edges(struct weft_tx *tx, const struct weft_edge_ref *edge,
-                                  size_t count, struct weft_err *err)
+static enum weft_rc put_edges(struct weft_tx *tx, const struct weft_edge_ref *edge, size_t count,
+                              struct weft_err *err)
 {
     struct weft_call call;
     struct weft_flow_edges_in *in = weft_call_flow_edges(&call, tx->arena, count);
@@ -216,7 +207,7 @@ enum weft_rc weft_draft_put_edges(struct weft_tx *tx, const struct weft_edge_ref
 }
 
 /* How many of the nodes go into one statement: bounded in number and in bytes. */
-size_t weft_draft_nodes_at_once(const struct weft_node_ref *node, size_t count)
+static size_t nodes_at_once(const struct weft_node_ref *node, size_t count)
 {
     size_t taken = 0, bytes = 0;
     while (taken < count && taken < NODES_AT_ONCE) {
@@ -228,22 +219,34 @@ size_t weft_draft_nodes_at_once(const struct weft_node_ref *node, size_t count)
     return taken;
 }
 
-size_t weft_draft_edges_at_once(size_t count)
+bool weft_draft_next(const struct weft_draft_rows *rows, size_t most, struct weft_draft_part *part)
 {
-    return count < EDGES_AT_ONCE ? count : EDGES_AT_ONCE;
+    part->at += part->count;
+    size_t edge = part->at - rows->nodes;
+    part->node = part->at < rows->nodes ? rows->node + part->at : NULL;
+    part->edge = part->node ? NULL : rows->edge + edge;
+    if (part->node)
+        part->count = nodes_at_once(part->node, rows->nodes - part->at);
+    else
+        part->count = rows->edges - edge < EDGES_AT_ONCE ? rows->edges - edge : EDGES_AT_ONCE;
+    if (most && part->count > most)
+        part->count = most;
+    return part->count > 0;
+}
+
+enum weft_rc weft_draft_put_part(struct weft_tx *tx, const struct weft_draft_part *part,
+                                 weft_usec now_us, struct weft_err *err)
+{
+    return part->node ? put_nodes(tx, part->node, part->count, now_us, err)
+                      : put_edges(tx, part->edge, part->count, err);
 }
 
 enum weft_rc weft_draft_put(struct weft_tx *tx, const struct weft_draft_rows *rows,
                             weft_usec now_us, struct weft_err *err)
 {
+    struct weft_draft_part part = {0};
     enum weft_rc rc = WEFT_OK;
-    for (size_t at = 0, taken; at < rows->nodes && !rc; at += taken) {
-        taken = weft_draft_nodes_at_once(rows->node + at, rows->nodes - at);
-        rc = weft_draft_put_nodes(tx, rows->node + at, taken, now_us, err);
-    }
-    for (size_t at = 0, taken; at < rows->edges && !rc; at += taken) {
-        taken = weft_draft_edges_at_once(rows->edges - at);
-        rc = weft_draft_put_edges(tx, rows->edge + at, taken, err);
-    }
+    while (!rc && weft_draft_next(rows, 0, &part))
+        rc = weft_draft_put_part(tx, &part, now_us, err);
     return rc;
 }

@@ -7,8 +7,6 @@
 #include "core/graph.h"
 #include "engine/job/submit.h"
 #include "engine/tx/commit_effects.h"
-#include "engine/tx/tx.h"
-#include "weft/weft.h"
 
 struct weft_draft {
     const struct weft_node *node;
@@ -24,8 +22,8 @@ struct weft_draft {
 };
 
 /*
- * Checks the graph and every node, and resolves them: what can be wrong is found here, before
- * anything is written. The error names the node. Adds to the fingerprint when it is not NULL.
+ * Checks the graph and every node, and resolves them, before anything is written. The error names
+ * the node. Adds to the fingerprint when it is not NULL.
  */
 WEFT_MUST_CHECK enum weft_rc weft_draft_resolve(struct weft_draft *draft,
                                                 const struct weft_graph_input *input,
@@ -36,7 +34,7 @@ void weft_draft_mint(struct weft_draft *draft, const struct weft_id *last);
 /* Namespaces, queues and policies of all members, and their places in the order. */
 WEFT_MUST_CHECK enum weft_rc weft_draft_place(struct weft_engine *engine, struct weft_draft *draft,
                                               struct weft_err *err);
-/* What began with the nodes, and what will become due. */
+/* Reports ready nodes and due times, for the effects of the commit. */
 void weft_draft_news(const struct weft_draft *draft, struct weft_commit_effects *news);
 
 struct weft_node_ref {
@@ -48,7 +46,7 @@ struct weft_edge_ref {
     const struct weft_id *upstream, *downstream;
 };
 
-/* The rows of drafts, all nodes before all edges: a store may look up what an edge names. */
+/* The rows of drafts, all nodes before all edges: a store may look up the nodes of an edge. */
 struct weft_draft_rows {
     struct weft_node_ref *node;
     size_t nodes;
@@ -58,15 +56,17 @@ struct weft_draft_rows {
 struct weft_draft_rows weft_draft_list(const struct weft_draft *const *draft, size_t count,
                                        struct weft_arena *arena);
 
-/* How many of the nodes, or edges, go into one statement. */
-size_t weft_draft_nodes_at_once(const struct weft_node_ref *node, size_t count);
-size_t weft_draft_edges_at_once(size_t count);
-WEFT_MUST_CHECK enum weft_rc weft_draft_put_nodes(struct weft_tx *tx,
-                                                  const struct weft_node_ref *node, size_t count,
-                                                  weft_usec now_us, struct weft_err *err);
-WEFT_MUST_CHECK enum weft_rc weft_draft_put_edges(struct weft_tx *tx,
-                                                  const struct weft_edge_ref *edge, size_t count,
-                                                  struct weft_err *err);
+/* Nodes, or edges, that one statement writes. */
+struct weft_draft_part {
+    const struct weft_node_ref *node; /* NULL: edges */
+    const struct weft_edge_ref *edge;
+    size_t count, at; /* behind so many nodes and edges */
+};
+/* Moves to the next part, of at most `most` rows (0: all that fit); false behind the last one. */
+bool weft_draft_next(const struct weft_draft_rows *rows, size_t most, struct weft_draft_part *part);
+WEFT_MUST_CHECK enum weft_rc weft_draft_put_part(struct weft_tx *tx,
+                                                 const struct weft_draft_part *part,
+                                                 weft_usec now_us, struct weft_err *err);
 /* All of them, statement by statement. */
 WEFT_MUST_CHECK enum weft_rc weft_draft_put(struct weft_tx *tx, const struct weft_draft_rows *rows,
                                             weft_usec now_us, struct weft_err *err);

@@ -7,7 +7,7 @@
  * rest to the cancel_backlog scanner. Running members that the cancel left alone (pending,
  * flow_only) end by themselves; the flow ends with its last member.
  *
- * A flow that is over cannot be cancelled, even if no hop has found that yet (flow_settle.c).
+ * A flow that is over cannot be cancelled, even if no hop has found that yet (flow_hold.c).
  *
  * The drain visits each member once, a chunk per transaction; the row of the flow stores the
  * position, so that any process can continue. Once is enough: in a cancelled flow no member begins.
@@ -21,21 +21,16 @@
  * row: hops, chunks of members and changes of the graph hold it, each for one bounded transaction.
  */
 
-#include "engine/flow/flow_cancel.h"
+#include "engine/flow/flow.h"
 
 #include "base/arena.h"
 #include "base/err.h"
-#include "base/limits.h"
 #include "core/spec.h"
 #include "core/state.h"
+#include "engine/engine_state.h"
 #include "engine/flow/cascade_read.h"
-#include "engine/flow/flow_chunk.h"
 #include "engine/flow/flow_hold.h"
-#include "engine/flow/flow_settle.h"
 #include "engine/job/change.h"
-#include "engine/tx/commit_effects.h"
-#include "engine/tx/tx.h"
-#include "store/store.h"
 
 /* Members that ended while the flow was locked left their completions to the lock's holder. */
 static void look_for_ends(struct weft_engine *engine, const struct weft_tx *tx,
@@ -57,10 +52,10 @@ struct chunk {
 };
 
 /* The flow, as it is for its members. */
-static struct weft_flow_held as_held(const struct weft_flow_row *row)
+static struct weft_flow_lock_out as_held(const struct weft_flow_hold_out *row)
 {
-    return (struct weft_flow_held){
-        .id = row->id, .state = row->state, .cancel = (int)row->cancel, .reason = row->reason};
+    return (struct weft_flow_lock_out){
+        .id = row->id, .state = row->state, .cancel = row->cancel, .reason = row->reason};
 }
 
 /* The members to cancel among the next ones, sorted; notes how far that came. */
@@ -88,7 +83,7 @@ static enum weft_rc next_members(struct weft_tx *tx, struct chunk *chunk, bool r
 }
 
 static enum weft_rc cancel_members(struct weft_tx *tx, struct chunk *chunk,
-                                   const struct weft_flow_held *flow, struct weft_err *err)
+                                   const struct weft_flow_lock_out *flow, struct weft_err *err)
 {
     bool running = flow->cancel == WEFT_FLOW_CANCEL_ALL;
     struct weft_id *id = NULL;
@@ -110,7 +105,7 @@ static enum weft_rc cancel_members(struct weft_tx *tx, struct chunk *chunk,
 
 /* Under the lock of the flow. */
 static enum weft_rc drain_chunk(struct weft_tx *tx, struct chunk *chunk,
-                                const struct weft_flow_held *flow, struct weft_err *err)
+                                const struct weft_flow_lock_out *flow, struct weft_err *err)
 {
     struct weft_flow_drain *drain = &chunk->drain;
     uint64_t before = drain->cancelled;
@@ -135,17 +130,18 @@ static enum weft_rc drain_chunk(struct weft_tx *tx, struct chunk *chunk,
 
 /* Locks the flow, or finds that another transaction holds it. */
 static enum weft_rc lock_flow(struct weft_tx *tx, struct weft_flow_drain *drain,
-                              struct weft_flow_held *ret_flow, struct weft_err *err)
+                              struct weft_flow_lock_out *ret_flow, struct weft_err *err)
 {
     struct weft_flows_held held;
-    struct weft_flow_row row = {0};
-    bool found;
+    struct weft_flow_rows rows;
     enum weft_rc rc;
     if (drain->wait) {
-        rc = weft_flow_hold_row(tx, &drain->flow, &row, &found, err);
-        *ret_flow = as_held(&row); /* one that is gone has nothing left to cancel */
-        if (found)
-            drain->cancelled_now = row.cancelled - drain->before;
+        rc = weft_flows_hold(tx, &drain->flow, 1, &rows, err);
+        if (!rc && rows.flow.count > 0) { /* a flow that is gone has nothing left to cancel */
+            const struct weft_flow_hold_out *row = weft_out_flow_hold(&rows.flow);
+            *ret_flow = as_held(row);
+            drain->cancelled_now = (uint64_t)row->cancelled - drain->before;
+        }
     } else {
         rc = weft_flows_lock(tx, &drain->flow, 1, &held, err);
         drain->locked = !rc && held.count == 0;
@@ -163,7 +159,7 @@ struct drain_call {
 static enum weft_rc drain_body(struct weft_tx *tx, void *context, struct weft_err *err)
 {
     struct drain_call *call = context;
-    struct weft_flow_held flow = {0};
+    struct weft_flow_lock_out flow = {0};
     call->chunk = (struct chunk){.drain = *call->from};
     call->chunk.drain.locked = false;
     enum weft_rc rc = lock_flow(tx, &call->chunk.drain, &flow, err);
@@ -195,19 +191,17 @@ enum weft_rc weft_engine_flow_drain(struct weft_engine *engine, struct weft_flow
 struct cancel_call {
     const struct weft_flow_cancelling *args;
     bool now; /* with the first chunk of members */
-    unsigned round;
-    bool unsettled; /* hops were due: nothing was done */
     enum weft_flow_state state;
     struct chunk chunk;
 };
 
 /* Marks a flow that is open, in the store and in *row: the stronger cancel of two holds. */
 static enum weft_rc mark(struct weft_tx *tx, const struct weft_flow_cancelling *args,
-                         struct weft_flow_row *row, struct weft_err *err)
+                         struct weft_flow_hold_out *row, struct weft_err *err)
 {
     struct weft_call call;
-    if (row->cancel == WEFT_FLOW_CANCEL_NONE || args->how < row->cancel) {
-        row->cancel = args->how;
+    if (row->cancel == WEFT_FLOW_CANCEL_NONE || (int)args->how < row->cancel) {
+        row->cancel = (int)args->how;
         row->reason = args->reason;
     }
     struct weft_flow_cancel_in *in = weft_call_flow_cancel(&call, tx->arena);
@@ -218,78 +212,50 @@ static enum weft_rc mark(struct weft_tx *tx, const struct weft_flow_cancelling *
     return weft_tx_run(tx, &call, 1, NULL, err);
 }
 
-static enum weft_rc cancel_body(struct weft_tx *tx, void *context, struct weft_err *err)
+static enum weft_rc cancel_body(struct weft_tx *tx, struct weft_flow_hold_out *row, void *context,
+                                struct weft_err *err)
 {
     struct cancel_call *call = context;
     const struct weft_flow_cancelling *args = call->args;
-    struct weft_flow_row row;
-    enum weft_rc rc = weft_flow_hold(tx, args->ns, &args->flow, &row, err);
-    if (rc)
-        return rc;
-    call->unsettled = weft_flow_unsettled(&row.due, call->round);
-    if (call->unsettled)
-        return WEFT_OK;
-    call->state = (enum weft_flow_state)row.state;
-    call->chunk =
-        (struct chunk){.drain = {.flow = args->flow, .wait = true, .before = row.cancelled}};
-    bool over = row.state == WEFT_FLOW_SUCCEEDED || row.state == WEFT_FLOW_FAILED;
+    enum weft_rc rc = WEFT_OK;
+    call->state = (enum weft_flow_state)row->state;
+    call->chunk = (struct chunk){
+        .drain = {.flow = args->flow, .wait = true, .before = (uint64_t)row->cancelled}};
+    bool over = row->state == WEFT_FLOW_SUCCEEDED || row->state == WEFT_FLOW_FAILED;
     if (over && !args->remove)
         return weft_fail_field(err, WEFT_NOT_LIVE, "id",
                                "the flow has ended: only one that is open can be cancelled");
-    if (row.state == WEFT_FLOW_OPEN)
-        rc = mark(tx, args, &row, err);
+    if (row->state == WEFT_FLOW_OPEN)
+        rc = mark(tx, args, row, err);
     if (!rc && args->remove) {
         struct weft_call call_remove;
         *weft_call_flow_remove(&call_remove, tx->arena) =
             (struct weft_flow_remove_in){.flow = args->flow, .now = tx->now_us};
         rc = weft_tx_run(tx, &call_remove, 1, NULL, err);
     }
-    const struct weft_flow_held flow = as_held(&row);
+    const struct weft_flow_lock_out flow = as_held(row);
     return rc || !call->now ? rc : drain_chunk(tx, &call->chunk, &flow, err);
 }
 
-static enum weft_rc cancel_flow(struct weft_engine *engine, struct cancel_call *call,
-                                struct weft_err *err)
+enum weft_rc weft_engine_flow_cancel(struct weft_engine *engine,
+                                     const struct weft_flow_cancelling *args,
+                                     enum weft_flow_state *ret_state,
+                                     struct weft_flow_drain *ret_drain, struct weft_err *err)
 {
-    const struct weft_flow_cancelling *args = call->args;
+    struct cancel_call call = {.args = args, .now = ret_drain != NULL};
     struct weft_tx tx = {.engine = engine, .arena = weft_arena_new()};
     enum weft_rc rc = weft_text_check(args->reason, WEFT_REASON_MAX, "reason", err);
     if (!rc && (args->how < WEFT_FLOW_CANCEL_ALL || args->how > WEFT_FLOW_CANCEL_ONLY))
         rc = weft_fail_field(err, WEFT_INVALID_VALUE, "policy",
                              "policy must be all, pending or flow_only");
-    do {
-        if (!rc && call->unsettled)
-            rc = weft_flow_settle(engine, &args->flow, 1, call->round++, err);
-        if (!rc)
-            rc = weft_tx_do(&tx, WEFT_TX_WRITE, cancel_body, call, err);
-    } while (!rc && call->unsettled);
     if (!rc)
-        look_for_ends(engine, &tx, &args->flow, &call->chunk.changes);
-    weft_arena_free(tx.arena);
-    return rc;
-}
-
-enum weft_rc weft_engine_flow_cancel(struct weft_engine *engine,
-                                     const struct weft_flow_cancelling *args,
-                                     enum weft_flow_state *ret_state, struct weft_err *err)
-{
-    struct cancel_call call = {.args = args};
-    enum weft_rc rc = cancel_flow(engine, &call, err);
-    if (!rc)
-        *ret_state = call.state;
-    return rc;
-}
-
-enum weft_rc weft_engine_flow_cancel_now(struct weft_engine *engine,
-                                         const struct weft_flow_cancelling *args,
-                                         enum weft_flow_state *ret_state,
-                                         struct weft_flow_drain *ret_drain, struct weft_err *err)
-{
-    struct cancel_call call = {.args = args, .now = true};
-    enum weft_rc rc = cancel_flow(engine, &call, err);
+        rc = weft_flow_change(&tx, args->ns, &args->flow, cancel_body, &call, err);
     if (!rc) {
+        look_for_ends(engine, &tx, &args->flow, &call.chunk.changes);
         *ret_state = call.state;
-        *ret_drain = call.chunk.drain;
     }
+    if (!rc && ret_drain)
+        *ret_drain = call.chunk.drain;
+    weft_arena_free(tx.arena);
     return rc;
 }

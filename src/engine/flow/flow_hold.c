@@ -11,17 +11,43 @@
  *
  * Only the wait for the row of the flow is shortened. Later statements wait for the rows of members
  * as long as in any other transaction: other commits hold these rows, only for a short time.
+ *
+ * Runs due hops before a call depends on the state of a flow:
+ *
+ * The end of a member is acknowledged before the cascade has handled it, so for a moment the row of
+ * a flow says "open" although its last member has ended. A call that depends on the state of the
+ * flow (cancel, delete, growth, replay, edges) checks, under the lock of the flow, whether hops are
+ * due. If so it ends its transaction without a change, runs some hops, and starts over.
+ *
+ * The check sees every end that was acknowledged before the call: its completion was committed
+ * before, and the check is a later statement than the one that locked the flow. An end that commits
+ * after the check is concurrent with the call; its completion stays in the outbox, and the cascade
+ * handles it after the call.
+ *
+ * The rounds end. If no member lives, only skipped and re-blocked nodes add completions, and each
+ * of them costs a hop: the outbox becomes empty, unless replays arrive faster, and then the call
+ * fails with WEFT_BUSY. If a member lives, the flow is not over, whatever the outbox holds: after a
+ * few rounds the call is carried out as if it had come before the ends that keep arriving. Another
+ * replica may hold the lock of the flow and run the hops; the next round of the caller waits for
+ * that lock, so rounds do not spin.
  */
 
 #include "engine/flow/flow_hold.h"
 
 #include "base/err.h"
 #include "engine/engine_state.h"
+#include "engine/flow/cascade.h"
 
 #include <string.h>
 
+enum {
+    HOPS_AT_ONCE = 8,
+    ROUNDS_LIVING = 4,
+    ROUNDS_MOST = 250,
+};
+
 #define WAIT_BRIEF   "100ms"
-#define WAIT_AS_EVER "5s" /* what the driver sets for a transaction that writes */
+#define WAIT_AS_EVER "5s" /* as the driver sets it for a transaction that writes */
 
 void weft_engine_hold_briefly(struct weft_engine *engine)
 {
@@ -30,11 +56,11 @@ void weft_engine_hold_briefly(struct weft_engine *engine)
 
 static enum weft_rc tell_locked(struct weft_engine *engine, struct weft_err *err)
 {
+    enum weft_cause cause =
+        engine->holds_briefly ? WEFT_CAUSE_FLOW_LOCKED : WEFT_CAUSE_LOCK_TIMEOUT;
     enum weft_rc rc =
         weft_fail_field(err, WEFT_BUSY, "id", "the flow is locked by another transaction");
-    (void)weft_cause(err, rc,
-                     engine->holds_briefly ? WEFT_CAUSE_FLOW_LOCKED : WEFT_CAUSE_LOCK_TIMEOUT);
-    return weft_hint(err, rc,
+    return weft_hint(err, weft_cause(err, rc, cause),
                      "nothing was done: try again; if that does not help, look in pg_stat_activity "
                      "for a session that is idle in transaction, and end it");
 }
@@ -55,13 +81,10 @@ enum weft_rc weft_flows_hold(struct weft_tx *tx, const struct weft_id *flow, siz
         hold->row[i].flow = flow[i];
         due->row[i].flow = flow[i];
     }
-    enum weft_rc rc = WEFT_OK;
-    if (brief) {
-        rc = weft_tx_run(tx, call, CALLS, rows, err);
-    } else {
+    size_t first = brief ? BRIEF : AS_EVER;
+    if (!brief)
         call[AS_EVER] = call[HOLD];
-        rc = weft_tx_run(tx, &call[AS_EVER], 2, &rows[AS_EVER], err);
-    }
+    enum weft_rc rc = weft_tx_run(tx, &call[first], CALLS - first, &rows[first], err);
     if (rc && err && err->cause == WEFT_CAUSE_LOCK_TIMEOUT)
         rc = tell_locked(tx->engine, err);
     *ret_rows = (struct weft_flow_rows){0};
@@ -70,48 +93,68 @@ enum weft_rc weft_flows_hold(struct weft_tx *tx, const struct weft_id *flow, siz
     return rc;
 }
 
-enum weft_rc weft_flow_hold_row(struct weft_tx *tx, const struct weft_id *flow,
-                                struct weft_flow_row *ret_row, bool *ret_found,
-                                struct weft_err *err)
+enum weft_rc weft_flow_hold(struct weft_tx *tx, const char *ns, const struct weft_id *flow,
+                            struct weft_flow_rows *ret_rows, struct weft_err *err)
 {
-    struct weft_flow_rows held;
-    enum weft_rc rc = weft_flows_hold(tx, flow, 1, &held, err);
-    const struct weft_rows *rows = &held.flow, *due = &held.due;
-    *ret_found = !rc && rows->count > 0;
-    const struct weft_flow_due_out *out = weft_out_flow_due(due);
-    const struct weft_flow_hold_out *row = weft_out_flow_hold(rows);
-    if (*ret_found)
-        *ret_row = (struct weft_flow_row){
-            .id = *flow,
-            .ns = row->namespace,
-            .state = row->state,
-            .revision = row->revision,
-            .nodes = row->nodes,
-            .cancel = row->cancel,
-            .reason = row->reason,
-            .backlog = row->backlog,
-            .deleted = row->deleted.set,
-            .cancelled = row->cancelled,
-            .due = {.pending = out->pending, .anew = out->anew, .living = out->living},
-        };
+    const char *name = NULL;
+    enum weft_rc rc = weft_flows_hold(tx, flow, 1, ret_rows, err);
+    struct weft_flow_hold_out *row = weft_out_flow_hold(&ret_rows->flow);
+    if (!rc && ret_rows->flow.count > 0) {
+        struct weft_id_list names = {.id = &row->namespace, .count = 1, .tx = tx};
+        rc = weft_load_names(tx->engine, &names, err);
+        name = rc ? NULL : weft_find_name(tx->engine, row->namespace);
+    }
+    if (!rc && (!name || strcmp(name, ns) != 0 || row->state < 0 || row->deleted.set))
+        rc = weft_fail_field(err, WEFT_NOT_FOUND, "id", "there is no such flow");
     return rc;
 }
 
-enum weft_rc weft_flow_hold(struct weft_tx *tx, const char *ns, const struct weft_id *flow,
-                            struct weft_flow_row *ret_row, struct weft_err *err)
+/* ---- Due hops -------------------------------------------------------------------------------- */
+
+bool weft_flow_unsettled(const struct weft_flow_due_out *due, unsigned round)
 {
-    struct weft_flow_row row = {0};
-    const char *name = NULL;
-    bool found;
-    enum weft_rc rc = weft_flow_hold_row(tx, flow, &row, &found, err);
-    if (found) {
-        struct weft_id_list names = {.id = &row.ns, .count = 1, .tx = tx};
-        rc = weft_load_names(tx->engine, &names, err);
-        name = rc ? NULL : weft_find_name(tx->engine, row.ns);
-    }
-    if (!rc && (!name || strcmp(name, ns) != 0 || row.state < 0 || row.deleted))
-        rc = weft_fail_field(err, WEFT_NOT_FOUND, "id", "there is no such flow");
-    if (!rc)
-        *ret_row = row;
+    return due->pending && !(due->living && round >= ROUNDS_LIVING);
+}
+
+enum weft_rc weft_flow_settle(struct weft_engine *engine, const struct weft_id *flow, size_t count,
+                              unsigned round, struct weft_err *err)
+{
+    if (round < ROUNDS_MOST)
+        return weft_cascade_chunks(engine, flow, count, HOPS_AT_ONCE, err);
+    return weft_hint(err, weft_fail(err, WEFT_BUSY, "the flow is being brought up to date"),
+                     "try again in a moment");
+}
+
+struct change {
+    const char *ns;
+    const struct weft_id *flow;
+    weft_flow_body *body;
+    void *context;
+    unsigned round;
+    bool unsettled; /* hops were due: nothing was done */
+};
+
+static enum weft_rc change_body(struct weft_tx *tx, void *context, struct weft_err *err)
+{
+    struct change *change = context;
+    struct weft_flow_rows held;
+    enum weft_rc rc = weft_flow_hold(tx, change->ns, change->flow, &held, err);
+    change->unsettled = !rc && weft_flow_unsettled(weft_out_flow_due(&held.due), change->round);
+    return rc || change->unsettled
+               ? rc
+               : change->body(tx, weft_out_flow_hold(&held.flow), change->context, err);
+}
+
+enum weft_rc weft_flow_change(struct weft_tx *tx, const char *ns, const struct weft_id *flow,
+                              weft_flow_body *body, void *context, struct weft_err *err)
+{
+    struct change change = {.ns = ns, .flow = flow, .body = body, .context = context};
+    enum weft_rc rc = WEFT_OK;
+    do {
+        if (change.unsettled)
+            rc = weft_flow_settle(tx->engine, flow, 1, change.round++, err);
+        if (!rc)
+            rc = weft_tx_do(tx, WEFT_TX_WRITE, change_body, &change, err);
+    } while (!rc && change.unsettled);
     return rc;
 }

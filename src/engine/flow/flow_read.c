@@ -6,28 +6,23 @@
  * comes after never changes.
  */
 
-#include "engine/flow/flow_read.h"
+#include "engine/flow/flow.h"
 
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/id.h"
-#include "base/limits.h"
 #include "core/cursor.h"
 #include "core/spec.h"
-#include "core/stored.h"
+#include "engine/engine_state.h"
 #include "engine/flow/flow_hold.h"
-#include "engine/flow/flow_settle.h"
 #include "engine/job/list.h"
-#include "engine/names/names.h"
-#include "engine/tx/tx.h"
-#include "store/store.h"
 
 #include <string.h>
 
 enum {
     PAGE_EDGES = 20000, /* upstreams that the nodes of one page name, unless one has more */
-    WALK_MORE = 64,     /* flows beyond those wanted that a list looks at */
+    WALK_MORE = 64,     /* flows that a list looks at beyond its limit */
     READ_ROUNDS = 20,   /* of hops that a read waits for */
 };
 
@@ -41,11 +36,10 @@ struct flow_call {
     struct weft_rows flow, counts, page;
 };
 
-static struct weft_flow read_flow(const struct weft_rows *rows)
+static struct weft_flow read_flow(const struct weft_id *id, const struct weft_flow_head_out *row)
 {
-    const struct weft_flow_read_out *row = weft_out_flow_read(rows);
     return (struct weft_flow){
-        .id = row->id,
+        .id = *id,
         .name = row->name,
         .state = row->state,
         .revision = row->revision,
@@ -60,11 +54,11 @@ static struct weft_flow read_flow(const struct weft_rows *rows)
 static enum weft_rc hold_body(struct weft_tx *tx, void *context, struct weft_err *err)
 {
     const struct flow_call *all = context;
-    struct weft_flow_row row;
-    return weft_flow_hold(tx, all->asking->ns, &all->asking->flow, &row, err);
+    struct weft_flow_rows held;
+    return weft_flow_hold(tx, all->asking->ns, &all->asking->flow, &held, err);
 }
 
-/* One node more tells of a next page. */
+/* Reads one node more than the page has, to know whether there is a next page. */
 static enum weft_rc flow_body(struct weft_tx *tx, void *context, struct weft_err *err)
 {
     struct flow_call *all = context;
@@ -91,7 +85,7 @@ static enum weft_rc flow_body(struct weft_tx *tx, void *context, struct weft_err
  * Reads the flow. Where its last member has ended and no hop has looked at that yet, the hops that
  * are due run first, so that a flow is not said to be open after its last end was acknowledged. To
  * hold the row for a moment is to wait for the hop of another replica. When none of that works, the
- * read answers what the row says.
+ * read returns the state of the row.
  */
 static enum weft_rc read_settled(struct weft_engine *engine, struct flow_call *all,
                                  struct weft_arena *arena, struct weft_err *err)
@@ -110,10 +104,9 @@ static enum weft_rc read_settled(struct weft_engine *engine, struct flow_call *a
     }
 }
 
-static struct weft_flow_node read_node(struct weft_engine *engine, const struct weft_rows *rows,
-                                       size_t i)
+static struct weft_flow_node read_node(struct weft_engine *engine,
+                                       const struct weft_flow_page_out *row)
 {
-    const struct weft_flow_page_out *row = &weft_out_flow_page(rows)[i];
     return (struct weft_flow_node){
         .name = row->name,
         .id = row->id,
@@ -190,7 +183,7 @@ static enum weft_rc read_nodes(struct weft_engine *engine, const struct flow_cal
         return rc;
     struct weft_flow_node *node = weft_new_array(arena, struct weft_flow_node, count);
     for (size_t i = 0; i < count; i++)
-        node[i] = read_node(engine, rows, i);
+        node[i] = read_node(engine, &weft_out_flow_page(rows)[i]);
     page->node = node;
     page->count = count;
     if (count < rows->count)
@@ -215,7 +208,8 @@ enum weft_rc weft_engine_flow(struct weft_engine *engine, const struct weft_flow
         rc = read_settled(engine, &all, arena, err);
     if (rc)
         return rc;
-    struct weft_flow_page page = {.flow = read_flow(&all.flow)};
+    struct weft_flow_page page = {
+        .flow = read_flow(&asking->flow, &weft_out_flow_read(&all.flow)->flow_head)};
     const struct weft_flow_counts_out *row = weft_out_flow_counts(&all.counts);
     for (size_t i = 0; i < all.counts.count; i++)
         page.flow.count[row[i].state] = row[i].number;
@@ -246,32 +240,15 @@ static bool ends_with(const struct weft_id *id, const char *suffix)
     return strcmp(text + strlen(text) - strlen(suffix), suffix) == 0;
 }
 
-static bool fits(const struct flow_walk *walk, const struct weft_rows *rows, size_t i)
+static bool fits(const struct flow_walk *walk, const struct weft_flow_list_out *row)
 {
     const struct weft_flow_listing *listing = walk->listing;
-    const struct weft_flow_list_out *row = &weft_out_flow_list(rows)[i];
-    const char *name = row->name;
-    int64_t state = row->state;
+    const char *name = row->flow_head.name;
+    int32_t state = row->flow_head.state;
     return state >= 0 && !row->deleted.set &&
-           (!listing->by_state || state == (int64_t)listing->state) &&
+           (!listing->by_state || state == (int32_t)listing->state) &&
            (!walk->wanted.suffix[0] || ends_with(&row->id, walk->wanted.suffix)) &&
            (!listing->name || (name && strcmp(name, listing->name) == 0));
-}
-
-static struct weft_flow read_listed(const struct weft_rows *rows, size_t i)
-{
-    const struct weft_flow_list_out *row = &weft_out_flow_list(rows)[i];
-    return (struct weft_flow){
-        .id = row->id,
-        .name = row->name,
-        .state = row->state,
-        .revision = row->revision,
-        .created_us = row->created,
-        .finished_us = row->finished.value,
-        .cancel = row->cancel,
-        .reason = row->reason,
-        .node_count = row->nodes,
-    };
 }
 
 static enum weft_rc check_listing(const struct weft_flow_listing *listing, struct weft_err *err)
@@ -297,13 +274,14 @@ static enum weft_rc walk_on(struct weft_engine *engine, struct flow_walk *walk,
         return rc;
     size_t i = 0;
     bool below = false; /* the ids that are wanted */
+    const struct weft_flow_list_out *row = weft_out_flow_list(&rows);
     for (; i < rows.count && walk->count < walk->limit && !below; i++) {
-        walk->after = weft_out_flow_list(&rows)[i].id;
+        walk->after = row[i].id;
         below = weft_id_cmp(&walk->after, &walk->wanted.low) < 0;
         if (below)
             break;
-        if (fits(walk, &rows, i))
-            walk->item[walk->count++] = read_listed(&rows, i);
+        if (fits(walk, &row[i]))
+            walk->item[walk->count++] = read_flow(&row[i].id, &row[i].flow_head);
     }
     walk->look.looked += rows.count;
     walk->at_end = below || (rows.count < scan && i == rows.count);

@@ -9,7 +9,7 @@
  * refused, and the caller learns which upstream is the reason, unless it forces the replay.
  *
  * The counts of the join show the state of the upstreams, because no hop is due: the call checked
- * that after it had the lock (flow_settle.c). An upstream that ends from then on finds its edge
+ * that after it had the lock (flow_hold.c). An upstream that ends from then on finds its edge
  * pending, and the hop that locks the flow after this call resolves it. Completions that keep
  * arriving in a living flow do no harm: an upstream that has ended and still counts as living only
  * makes the member wait for the hop that is due. A replay that is still propagating would do harm:
@@ -36,12 +36,9 @@
 
 #include "base/arena.h"
 #include "base/id.h"
-#include "core/stored.h"
+#include "engine/engine_state.h"
 #include "engine/flow/cascade_read.h"
 #include "engine/flow/flow_hold.h"
-#include "engine/flow/flow_settle.h"
-#include "engine/tx/tx.h"
-#include "store/store.h"
 
 #include <stdlib.h>
 
@@ -66,11 +63,8 @@ static bool unsettled(const struct weft_rows *due, unsigned round)
 {
     bool any = false;
     for (size_t row = 0; row < due->count; row++) {
-        const struct weft_flow_due_out *out = &weft_out_flow_due(due)[row];
-        const struct weft_flow_due one = {
-            .pending = out->pending,
-            .living = out->living && !out->anew,
-        };
+        struct weft_flow_due_out one = weft_out_flow_due(due)[row];
+        one.living &= !one.anew;
         any |= weft_flow_unsettled(&one, round);
     }
     return any;
@@ -87,7 +81,7 @@ static void note_flow(struct weft_members *members, const struct weft_rows *rows
         }
 }
 
-/* Locks the flows, and asks by a later statement what is due in them. */
+/* Locks the flows, and reads by a later statement which hops are due. */
 static enum weft_rc hold_flows(struct weft_tx *tx, struct weft_members *members, unsigned round,
                                struct weft_err *err)
 {

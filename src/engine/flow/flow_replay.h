@@ -4,7 +4,6 @@
 
 /* Replaying members of flows: which may live again, and which wait. */
 
-#include "base/base.h"
 #include "core/graph.h"
 
 struct weft_tx;
@@ -34,7 +33,7 @@ struct weft_replay_edge {
 struct weft_members {
     struct weft_member *item; /* by id */
     size_t count;
-    bool unsettled; /* hops are due in one of the flows: nothing may be done (flow_settle.c) */
+    bool unsettled; /* hops are due in one of the flows: nothing may be done (flow_hold.c) */
     struct weft_replay_edge *edge; /* that were resolved, by `from` */
     size_t edges;
 };

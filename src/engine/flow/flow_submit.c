@@ -9,7 +9,7 @@
  * such a flow after a crash stay invisible, and the cancel_backlog scanner removes them.
  */
 
-#include "engine/flow/flow_submit.h"
+#include "engine/flow/flow.h"
 
 #include "base/arena.h"
 #include "base/clock.h"
@@ -26,9 +26,9 @@
 enum {
     ONE_TX_ROWS = 40000,      /* nodes and edges of a flow that is written in one transaction */
     ONE_TX_ROWS_ALONE = 2000, /* the same in SQLite, where a writer blocks all others */
-    PART_ALONE = 2000,        /* nodes, or edges, of a part there; else what fits a transaction */
-    PART_BRIEF = 500,         /* the same while others wait */
-    SHARED_NODES = 1000,      /* nodes of flows that share a transaction */
+    PART_ALONE = 2000,   /* nodes, or edges, of a part there; else all that fit a transaction */
+    PART_BRIEF = 500,    /* the same while others wait */
+    SHARED_NODES = 1000, /* nodes of flows that share a transaction */
     STATE_STAGED = -1,
 };
 
@@ -92,7 +92,7 @@ static void refuse(const struct new_flow *flow, const struct weft_err *story)
     flow->answer->rc = story->rc;
 }
 
-/* Answers a flow whose key was taken, from what holds the key now. */
+/* Answers a flow whose key was taken, from the flow that has the key now. */
 static void answer_taken(struct new_flow *flow, const struct weft_rows *rows)
 {
     struct weft_flow_result *answer = flow->answer;
@@ -163,7 +163,7 @@ static enum weft_rc add_flows(struct weft_tx *tx, const struct flow_batch *batch
     return rc;
 }
 
-/* What holds the keys that were taken. */
+/* Reads the flows that have the keys that were taken. */
 static enum weft_rc read_taken(struct weft_tx *tx, const struct flow_batch *batch,
                                struct weft_err *err)
 {
@@ -197,15 +197,25 @@ static struct weft_draft_rows rows_of(const struct flow_batch *batch, struct wef
     return weft_draft_list(draft, count, arena);
 }
 
-static enum weft_rc write_small(struct weft_tx *tx, void *context, struct weft_err *err)
+/* Writes small flows whole, and of a staged flow its row. */
+static enum weft_rc write_flows(struct weft_tx *tx, void *context, struct weft_err *err)
 {
     const struct flow_batch *batch = context;
     enum weft_rc rc = add_flows(tx, batch, err);
-    if (rc)
-        return rc;
-    struct weft_draft_rows rows = rows_of(batch, tx->arena);
-    rc = weft_draft_put(tx, &rows, batch->now_us, err);
+    if (!rc && !batch->flow[0]->draft.hidden) {
+        struct weft_draft_rows rows = rows_of(batch, tx->arena);
+        rc = weft_draft_put(tx, &rows, batch->now_us, err);
+    }
     return rc ? rc : read_taken(tx, batch, err);
+}
+
+static enum weft_rc do_step(struct weft_engine *engine, weft_tx_body *body, void *context,
+                            struct weft_err *err)
+{
+    struct weft_tx tx = {.engine = engine, .arena = weft_arena_new()};
+    enum weft_rc rc = weft_tx_do(&tx, WEFT_TX_WRITE, body, context, err);
+    weft_arena_free(tx.arena);
+    return rc;
 }
 
 static void answer_accepted(struct new_flow *flow)
@@ -218,45 +228,28 @@ static void answer_accepted(struct new_flow *flow)
         node[i] = flow->draft.member[i].id;
 }
 
-static void report(struct weft_tx *tx, const struct flow_batch *batch)
-{
-    struct weft_commit_effects news = weft_news_new(tx->arena, batch->now_us);
-    for (size_t i = 0; i < batch->count; i++)
-        if (!batch->flow[i]->lost)
-            weft_draft_news(&batch->flow[i]->draft, &news);
-    weft_news_tell(tx->engine, &news);
-}
-
 static enum weft_rc run_small(struct weft_engine *engine, struct flow_batch *batch,
-                              struct weft_err *err)
+                              struct weft_arena *arena, struct weft_err *err)
 {
-    struct weft_tx tx = {.engine = engine, .arena = weft_arena_new()};
-    enum weft_rc rc = weft_tx_do(&tx, WEFT_TX_WRITE, write_small, batch, err);
-    if (!rc)
-        report(&tx, batch);
-    for (size_t i = 0; i < batch->count && !rc; i++)
-        if (!batch->flow[i]->lost)
+    struct weft_commit_effects news = weft_news_new(arena, batch->now_us);
+    enum weft_rc rc = do_step(engine, write_flows, batch, err);
+    if (rc)
+        return rc;
+    for (size_t i = 0; i < batch->count; i++)
+        if (!batch->flow[i]->lost) {
+            weft_draft_news(&batch->flow[i]->draft, &news);
             answer_accepted(batch->flow[i]);
-    weft_arena_free(tx.arena);
-    return rc;
+        }
+    weft_news_tell(engine, &news);
+    return WEFT_OK;
 }
 
 /* ---- In parts -------------------------------------------------------------------------------- */
 
-/* One statement's worth of a staged flow. */
 struct staged_part {
     const struct flow_batch *batch;
-    const struct weft_node_ref *node;
-    const struct weft_edge_ref *edge;
-    size_t count;
+    struct weft_draft_part rows;
 };
-
-static enum weft_rc write_head(struct weft_tx *tx, void *context, struct weft_err *err)
-{
-    const struct flow_batch *batch = context;
-    enum weft_rc rc = add_flows(tx, batch, err);
-    return rc ? rc : read_taken(tx, batch, err);
-}
 
 static enum weft_rc fail_late(struct weft_err *err)
 {
@@ -280,11 +273,7 @@ static enum weft_rc write_part(struct weft_tx *tx, void *context, struct weft_er
 {
     const struct staged_part *part = context;
     enum weft_rc rc = hold_part(tx, &part->batch->flow[0]->draft.flow, err);
-    if (rc)
-        return rc;
-    if (part->node)
-        return weft_draft_put_nodes(tx, part->node, part->count, part->batch->now_us, err);
-    return weft_draft_put_edges(tx, part->edge, part->count, err);
+    return rc ? rc : weft_draft_put_part(tx, &part->rows, part->batch->now_us, err);
 }
 
 /* Makes the flow visible and lets its roots begin. */
@@ -303,50 +292,33 @@ static enum weft_rc write_tail(struct weft_tx *tx, void *context, struct weft_er
     return !rc && rows[0].count == 0 ? fail_late(err) : rc;
 }
 
-static enum weft_rc do_step(struct weft_engine *engine, weft_tx_body *body, void *context,
-                            struct weft_err *err)
+/* How many rows a part has at most; 0: all that fit a statement. */
+static size_t part_most(struct weft_engine *engine)
 {
-    struct weft_tx tx = {.engine = engine, .arena = weft_arena_new()};
-    enum weft_rc rc = weft_tx_do(&tx, WEFT_TX_WRITE, body, context, err);
-    weft_arena_free(tx.arena);
-    return rc;
-}
-
-static size_t part_of(struct weft_engine *engine, size_t fits)
-{
-    size_t most = weft_engine_is_contended(engine) ? PART_BRIEF : PART_ALONE;
-    return engine->pool.writers == 1 && fits > most ? most : fits;
+    if (engine->pool.writers > 1)
+        return 0;
+    return weft_engine_is_contended(engine) ? PART_BRIEF : PART_ALONE;
 }
 
 static enum weft_rc run_staged(struct weft_engine *engine, struct flow_batch *batch,
                                struct weft_arena *arena, struct weft_err *err)
 {
     struct new_flow *flow = batch->flow[0];
-    enum weft_rc rc = do_step(engine, write_head, batch, err);
+    enum weft_rc rc = do_step(engine, write_flows, batch, err);
     if (rc || flow->lost)
         return rc;
     struct weft_draft_rows rows = rows_of(batch, arena);
     struct staged_part part = {.batch = batch};
-    for (size_t at = 0; at < rows.nodes && !rc; at += part.count) {
-        part.node = rows.node + at;
-        part.count = part_of(engine, weft_draft_nodes_at_once(part.node, rows.nodes - at));
+    while (!rc && weft_draft_next(&rows, part_most(engine), &part.rows))
         rc = do_step(engine, write_part, &part, err);
-    }
-    part.node = NULL;
-    for (size_t at = 0; at < rows.edges && !rc; at += part.count) {
-        part.edge = rows.edge + at;
-        part.count = part_of(engine, weft_draft_edges_at_once(rows.edges - at));
-        rc = do_step(engine, write_part, &part, err);
-    }
     if (!rc)
         rc = do_step(engine, write_tail, batch, err);
     if (rc)
         return rc;
     answer_accepted(flow);
     /* It is there and will begin: a failure from here on is the dependency scanner's to mend. */
-    struct weft_cascaded cascaded = {0};
     struct weft_err later;
-    (void)!weft_cascade(engine, &flow->draft.flow, 1, &cascaded, &later);
+    (void)!weft_engine_cascade(engine, &flow->draft.flow, 1, &later);
     return WEFT_OK;
 }
 
@@ -387,12 +359,6 @@ static enum weft_rc read_members(struct weft_engine *engine, const struct new_fl
     return rc;
 }
 
-/* Whether a flow fits into the transaction of the flows before it, which have `nodes`. */
-static bool shares(const struct new_flow *flow, size_t nodes)
-{
-    return !flow->draft.hidden && nodes + flow->draft.count <= SHARED_NODES;
-}
-
 /* Runs small flows together and larger ones alone. */
 static enum weft_rc run_flows(struct weft_engine *engine, struct new_flow **flow, size_t count,
                               weft_usec now_us, struct weft_err *err)
@@ -401,16 +367,15 @@ static enum weft_rc run_flows(struct weft_engine *engine, struct new_flow **flow
     for (size_t at = 0, taken; at < count && !rc; at += taken) {
         size_t nodes = flow[at]->draft.count;
         taken = 1;
-        while (at + taken < count && !flow[at]->draft.hidden && shares(flow[at + taken], nodes))
+        while (at + taken < count && !flow[at]->draft.hidden && !flow[at + taken]->draft.hidden &&
+               nodes + flow[at + taken]->draft.count <= SHARED_NODES)
             nodes += flow[at + taken++]->draft.count;
         struct flow_batch batch = {.flow = flow + at, .count = taken, .now_us = now_us};
         struct weft_arena *arena = weft_arena_new();
-        if (flow[at]->draft.hidden)
-            rc = run_staged(engine, &batch, arena, err);
-        else
-            rc = run_small(engine, &batch, err);
+        rc = flow[at]->draft.hidden ? run_staged(engine, &batch, arena, err)
+                                    : run_small(engine, &batch, arena, err);
         weft_arena_free(arena);
-        for (size_t i = at; i < count && rc; i++) /* what was done before has its answer */
+        for (size_t i = at; i < count && rc; i++) /* flows before `at` have their answers */
             refuse(flow[i], weft_err_dup(flow[i]->arena, err));
         if (rc && at > 0)
             return WEFT_OK;

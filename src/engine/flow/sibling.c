@@ -36,19 +36,14 @@
  * walks over ended upstreams again. Two processes may walk one group at once.
  */
 
-#include "engine/flow/sibling.h"
+#include "engine/flow/cascade.h"
 
 #include "base/arena.h"
 #include "base/id.h"
 #include "core/state.h"
-#include "core/stored.h"
+#include "engine/engine_state.h"
 #include "engine/flow/cascade_read.h"
-#include "engine/flow/flow_chunk.h"
 #include "engine/job/change.h"
-#include "engine/tx/commit_effects.h"
-#include "engine/tx/tx.h"
-#include "store/store.h"
-#include "weft/weft.h"
 
 #include <stdlib.h>
 
@@ -56,7 +51,7 @@ enum { GROUPS_AT_ONCE = 250 };
 
 struct group {
     struct weft_id id;
-    const struct weft_flow_held *flow;
+    const struct weft_flow_lock_out *flow;
     int64_t reason; /* 0: it asks for no cancel itself */
     weft_usec at_us;
     int64_t wakes;
@@ -114,7 +109,7 @@ static enum weft_rc take_groups(struct weft_tx *tx, struct dispatch *dispatch, s
 struct sibling {
     struct weft_id id;
     int64_t reason;
-    bool running_stays; /* its flow was cancelled, but not what runs in it */
+    bool running_stays; /* its flow was cancelled without its running members */
 };
 
 static int by_id(const void *left, const void *right)
@@ -164,11 +159,6 @@ static enum weft_rc walk(struct weft_tx *tx, struct dispatch *dispatch, struct w
     return WEFT_OK;
 }
 
-static bool running_stays(const struct weft_flow_held *flow)
-{
-    return flow->cancel == WEFT_FLOW_CANCEL_PENDING || flow->cancel == WEFT_FLOW_CANCEL_ONLY;
-}
-
 /* The siblings to cancel, sorted; each once, for one of the reasons. */
 static enum weft_rc find_siblings(struct weft_tx *tx, struct dispatch *dispatch,
                                   struct sibling **ret_sibling, size_t *ret_count,
@@ -189,9 +179,13 @@ static enum weft_rc find_siblings(struct weft_tx *tx, struct dispatch *dispatch,
         if (!row->fate.set)
             continue;
         group->spares |= fate == WEFT_FATE_SPARED;
+        int cancel = group->flow->cancel;
         if (fate != WEFT_FATE_SPARED && fate != WEFT_FATE_UNASKED)
-            sibling[count++] = (struct sibling){
-                .id = row->id, .reason = fate, .running_stays = running_stays(group->flow)};
+            sibling[count++] =
+                (struct sibling){.id = row->id,
+                                 .reason = fate,
+                                 .running_stays = cancel == WEFT_FLOW_CANCEL_PENDING ||
+                                                  cancel == WEFT_FLOW_CANCEL_ONLY};
     }
     if (dispatch->walked < dispatch->groups)
         dispatch->to.group = dispatch->group[dispatch->walked];

@@ -32,12 +32,10 @@ static enum weft_rc admit_workers(struct weft_engine *engine, const struct weft_
                                   const struct weft_name_want *want, size_t count,
                                   struct weft_worker_met *met, struct weft_err *err)
 {
-    size_t wanted = 0, room = SIZE_MAX;
+    size_t wanted = 0, room = 0;
     for (size_t i = 0; i < count; i++)
         wanted += want[i].id == 0 && want[i].ns == want->ns;
-    enum weft_rc rc = engine->census.most_workers > 0
-                          ? weft_census_workers(engine, want->ns, wanted, &room, err)
-                          : WEFT_OK;
+    enum weft_rc rc = weft_census_room(engine, WEFT_CENSUS_WORKERS, want->ns, wanted, &room, err);
     for (size_t i = 0; i < count && !rc; i++) {
         if (want[i].id != 0 || want[i].ns != want->ns)
             continue;
@@ -45,7 +43,7 @@ static enum weft_rc admit_workers(struct weft_engine *engine, const struct weft_
         if (room > 0)
             room--;
         else
-            (void)weft_census_refuse_worker(engine, watch[i].ns, &met[i].err);
+            (void)weft_census_refuse(engine, WEFT_CENSUS_WORKERS, watch[i].ns, &met[i].err);
     }
     return rc;
 }

@@ -471,7 +471,7 @@ static size_t leave_out_refused(const struct weft_engine *engine, struct weft_su
             continue;
         }
         struct weft_err *story = weft_new(arena, struct weft_err);
-        (void)weft_census_refuse(engine, item[i].spec.ns, story);
+        (void)weft_census_refuse(engine, WEFT_CENSUS_QUEUES, item[i].spec.ns, story);
         *item[i].answer = (struct weft_submit_result){WEFT_FAILED(story)};
     }
     return kept;

@@ -4,24 +4,21 @@
 
 /* Names, queues and policies as integers, cached. */
 
-#include "base/base.h"
 #include "base/map.h"
 #include "core/capset.h"
 #include "core/policy.h"
 #include "core/stored.h"
-#include "weft/weft.h"
+#include "engine/engine.h"
 
 #include <pthread.h>
 
-struct weft_arena;
-struct weft_engine;
 struct weft_resolved;
 struct weft_tx;
 
 struct weft_name {
     int32_t id, sort, ns;
     const char *text;
-    bool retired; /* names.lock; its id is not written before it was looked up again: unused.h */
+    bool retired; /* names.lock; the name is looked up again before its id is written: unused.h */
 };
 
 /* A queue with all its names at hand. Lives as long as the engine. */
@@ -35,26 +32,36 @@ struct weft_queue {
 struct weft_policy_entry {
     int32_t id;
     struct weft_rules rules;
-    struct weft_policy shown; /* the same as readers are told it */
+    struct weft_policy shown; /* the same, as readers get it */
+};
+
+/* What is found by which key. */
+enum weft_cache {
+    WEFT_CACHE_NAME,      /* (sort, namespace, text) -> weft_name */
+    WEFT_CACHE_NAME_ID,   /* id -> weft_name */
+    WEFT_CACHE_QUEUE,     /* the five names -> weft_queue */
+    WEFT_CACHE_QUEUE_ID,  /* id -> weft_queue */
+    WEFT_CACHE_FAMILY,    /* all but the tenant -> the first weft_queue */
+    WEFT_CACHE_POLICY,    /* text -> weft_policy_entry */
+    WEFT_CACHE_POLICY_ID, /* id -> weft_policy_entry */
+    WEFT_CACHES
 };
 
 /*
  * Everything here was committed before it was cached, and is never freed. When the store changes
- * its lineage, the caches begin anew: see weft_names_suspect(). What is retired in the store is not
- * written from here: see unused.h.
+ * its lineage, the caches begin anew: see weft_names_suspect(). Ids of rows that are retired in the
+ * store are not written from here: see unused.h.
  */
+struct weft_caches {
+    struct weft_arena *arena;
+    struct weft_map map[WEFT_CACHES];
+    struct weft_caches *before; /* owned; of the lineage before, or NULL */
+};
+
 struct weft_names {
     pthread_mutex_t lock;
-    struct weft_arena *arena;
-    struct weft_map by_text;   /* (sort, namespace, text) -> weft_name */
-    struct weft_map by_id;     /* id -> weft_name */
-    struct weft_map queue;     /* the five names -> weft_queue */
-    struct weft_map queue_id;  /* id -> weft_queue */
-    struct weft_map family;    /* all but the tenant -> the first weft_queue */
-    struct weft_map policy;    /* text -> weft_policy_entry */
-    struct weft_map policy_id; /* id -> weft_policy_entry */
-    struct weft_names *before; /* owned; the caches of the lineage before, or NULL */
-    weft_usec told_us;         /* boot time; what was retired until then is known here */
+    struct weft_caches now;
+    weft_usec retired_seen_us; /* boot time; rows retired until then are marked here */
 };
 
 struct weft_name_want {
@@ -65,8 +72,9 @@ struct weft_name_want {
 };
 
 /*
- * Loads queues, policies and names by id; then the find functions cannot miss. Inside a transaction
- * `tx` must be given: asking for a second connection while holding one could wait for ever.
+ * Ids of queues, policies or names to load; afterwards the find functions have them. A caller
+ * inside a transaction must give `tx`: to ask for a second connection while holding one could wait
+ * for ever.
  */
 struct weft_id_list {
     int32_t *id;
@@ -76,28 +84,24 @@ struct weft_id_list {
 void weft_names_init(struct weft_names *names);
 void weft_names_done(struct weft_names *names);
 
-/* The store has another lineage: what is cached may not exist there. */
+/* The store has another lineage: cached rows may not exist there. */
 void weft_names_suspect(struct weft_names *names);
 
-/* A look at what is retired in the store found this row. */
+/* A poll found that this row is retired in the store. */
 void weft_names_retired(struct weft_names *names, enum weft_interned what, int32_t id);
 
-/* A look that began at `began_us` (boot time) has told of all. */
-void weft_names_told(struct weft_names *names, weft_usec began_us);
+/* A poll that began at `began_us` (boot time) has reported all retired rows. */
+void weft_names_retired_seen(struct weft_names *names, weft_usec began_us);
 
-/* Before ids are taken from the caches to be written: forgets the texts if no look was lately. */
-void weft_names_check_age(struct weft_names *names);
-WEFT_MUST_CHECK enum weft_rc weft_names_keep(struct weft_engine *engine, enum weft_interned what,
-                                             const struct weft_id_list *list, struct weft_err *err);
-
-/* Finds names, and adds what is missing when `add` (in a transaction of its own). */
+/* Finds names; with `add`, missing names are added in a transaction of its own. */
 WEFT_MUST_CHECK enum weft_rc weft_intern_names(struct weft_engine *engine, bool add,
                                                struct weft_name_want *want, size_t count,
                                                struct weft_err *err);
 
 /*
- * The queue of each resolved spec; items with skip[i] are left out. refused: NULL for no limit, or
- * whether an item was refused because its namespace may not have a queue more; its queue is NULL.
+ * The queue of each resolved spec; items with skip[i] are left out. ret_refused NULL: the limit
+ * does not apply; otherwise whether a queue was refused because its namespace has as many as it
+ * may: the queue of such an item is NULL.
  */
 WEFT_MUST_CHECK enum weft_rc weft_intern_queues(struct weft_engine *engine,
                                                 const struct weft_resolved *spec, const bool *skip,
@@ -122,5 +126,11 @@ const char *weft_find_name(struct weft_engine *engine, int32_t id); /* NULL for 
 /* The id of a namespace; 0 when there is none of that name. */
 WEFT_MUST_CHECK enum weft_rc weft_find_namespace(struct weft_engine *engine, const char *ns,
                                                  int32_t *ret_id, struct weft_err *err);
+
+/* The id of a name in a namespace, and of the namespace: sets want->ns and want->id, 0 for none.
+ * `field` names the text in errors. */
+WEFT_MUST_CHECK enum weft_rc weft_find_in_namespace(struct weft_engine *engine, const char *ns,
+                                                    const char *field, struct weft_name_want *want,
+                                                    struct weft_err *err);
 
 #endif

@@ -8,20 +8,20 @@
  * place (priority, ord) of a queue before which this process knows no ready row; a claim that has
  * one enters the index there (claim_above). A claim that comes up short looks again without it.
  *
- * A queue gets a floor only after claims of it were slow: without an open snapshot there is none,
- * and all of this costs the comparison of a number. Each claim takes rows from the front, so what
- * it took last is the next floor, but not closer than LAG to the moment when the claim began: rows
- * are committed a little after they got their place in the order.
+ * A queue gets a floor only after claims of it were slow: without an open snapshot no queue has
+ * one, and all of this costs the comparison of a number. Each claim takes rows from the front, so
+ * the last row that it took is the next floor, but not closer than LAG to the moment when the claim
+ * began: rows are committed a little after they got their place in the order.
  *
  * Rows that become ready before the floor:
- * - By this process: every commit tells its rows after it (commit_effects.c). A new row before the
- * floor moves the floor there; a retried, released, replayed or promoted one drops it. A claim
- * whose statement may have begun before that commit finds a newer tick and leaves the floor as it
- * is. Rows that a claim had locked and gives back by a rollback drop it too (claim.c).
- * - By another replica, or by a process that died in a claim: these are seen when the floor has
- *   lost its trust, after 250 ms, or up to 5 s where a claim without a floor is very slow, so that
- *   such claims take a tenth of the time. Only their order suffers: they are claimed a little
- * later.
+ * - By this process: every transaction reports its rows after the commit (commit_effects.c). A new
+ *   row before the floor moves the floor there; a retried, released, replayed or promoted row drops
+ *   it. A claim whose statement may have begun before that commit finds a newer tick and leaves the
+ *   floor as it is. Rows that a claim had locked and gives back by a rollback drop the floor too
+ *   (claim.c).
+ * - By another replica, or by a process that died in a claim: claims see these rows when the floor
+ *   has expired, after 250 ms, or up to 5 s where a claim without a floor is very slow, so that
+ * such claims take a tenth of the time. Only their order suffers: they are claimed a little later.
  */
 
 #include "engine/ready/floor.h"
@@ -30,7 +30,6 @@
 #include "base/clock.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #define SLOW_US      (20 * WEFT_MS)
 #define LAG_US       (100 * WEFT_MS)
@@ -44,8 +43,8 @@ struct floor {
     int64_t ord;
     bool set;
     weft_usec until_us; /* boot time: trusted so long */
-    uint64_t made;      /* ticks: when this was made, */
-    uint64_t lowered;   /* and when a row before the floor, or late, was last told */
+    uint64_t made;      /* tick: when the floor was made */
+    uint64_t lowered;   /* tick: the last report of a row before the floor, or of a late row */
 };
 
 void weft_floors_init(struct weft_floors *floors, bool used)
@@ -118,7 +117,7 @@ static weft_usec trust_after(weft_usec took_us)
     return trust_us > TRUST_MAX_US ? TRUST_MAX_US : trust_us;
 }
 
-/* A claim without a floor brought something: is it worth one, and where? Under the lock. */
+/* After a claim without a floor: makes, sets or removes the floor of its queue. Under the lock. */
 static void find_floor(struct weft_floors *floors, const struct weft_floor_claim *claim)
 {
     struct floor *floor = weft_int_map_find(&floors->queue, claim->queue);
@@ -156,19 +155,6 @@ void weft_floor_claimed(struct weft_floors *floors, const struct weft_floor_clai
     pthread_mutex_unlock(&floors->lock);
 }
 
-void weft_floor_drop(struct weft_floors *floors, int32_t queue)
-{
-    if (atomic_load(&floors->count) == 0)
-        return;
-    pthread_mutex_lock(&floors->lock);
-    struct floor *floor = weft_int_map_find(&floors->queue, queue);
-    if (floor) {
-        floor->set = false;
-        floor->lowered = ++floors->tick;
-    }
-    pthread_mutex_unlock(&floors->lock);
-}
-
 void weft_floor_added(struct weft_floors *floors, int32_t queue, const struct weft_floor *first,
                       weft_usec now_us)
 {
@@ -187,4 +173,10 @@ void weft_floor_added(struct weft_floors *floors, int32_t queue, const struct we
             floor->lowered = ++floors->tick;
     }
     pthread_mutex_unlock(&floors->lock);
+}
+
+void weft_floor_drop(struct weft_floors *floors, int32_t queue)
+{
+    const struct weft_floor before_all = {.priority = INT32_MAX, .ord = INT64_MIN};
+    weft_floor_added(floors, queue, &before_all, 0);
 }

@@ -2,14 +2,13 @@
 #ifndef WEFT_ENGINE_READY_FLOOR_H
 #define WEFT_ENGINE_READY_FLOOR_H
 
-/* Where the ready rows of a queue begin, for open snapshots. */
+/* Floors: where the ready rows of queues begin, for open snapshots. */
 
 #include "base/map.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
 
-/* Where the ready rows of queues begin: floor.c. */
 struct weft_floors {
     pthread_mutex_t lock;
     bool used;                 /* the store needs them */
@@ -26,12 +25,12 @@ struct weft_floor {
 /* What a claim took from a queue. */
 struct weft_floor_claim {
     int32_t queue;
-    bool above;    /* it began at a floor */
-    bool short_of; /* and got less than it asked for */
+    bool above;    /* the claim began at a floor */
+    bool short_of; /* and got fewer rows than it asked for */
     uint32_t got;
-    struct weft_floor last; /* where the last of these was */
-    uint64_t tick;          /* before its statement, as the time: */
-    weft_usec began_us;     /* the clock of the store */
+    struct weft_floor last; /* the place of the last of these */
+    uint64_t tick;          /* before its statement */
+    weft_usec began_us;     /* before its statement, by the clock of the store */
     weft_usec took_us;
 };
 void weft_floors_init(struct weft_floors *floors, bool used);

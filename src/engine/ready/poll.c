@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The slow poll: the truth behind all notices. Everything a replica must know of what others did
- * comes in one statement, and the list of claimable queues and the lane settings follow it. A store
- * with very many claimable queues tells a part of them each time; then a second statement looks at
- * the lanes that claims ask for.
+ * The poll: the truth behind all notices. One statement reads all that a replica must know of the
+ * work of other replicas; the ready list and the lane settings are set from it. If a store has very
+ * many ready queues, each poll reads a part of them, and a second statement looks at the lanes that
+ * claims ask for.
  *
- * The first ready row of each queue, and the first due ones, are found at the front of indexes. An
- * open snapshot (see floor.c) puts the rows that went since before them, and the poll takes as long
- * as it takes to walk over those. After a slow poll the next ones leave these out for ten times as
- * long, 10 s at most. Until then claims go by notices and by what is known, and passes look for
- * themselves.
+ * The first ready row of each queue, and the first due rows, are found at the front of indexes.
+ * With an open snapshot (see floor.c) the entries of rows claimed since lie before them, and the
+ * poll takes as long as it takes to walk over these entries. After a slow poll the next polls do
+ * not look for ready and due rows for ten times as long, 10 s at most. Until then claims use
+ * notices and the known list, and passes look for their rows themselves.
  */
 
 #include "engine/ready/poll.h"
@@ -20,8 +20,7 @@
 #include "core/pace.h"
 #include "engine/engine_state.h"
 #include "engine/job/claim.h"
-#include "engine/scan/flows.h"
-#include "engine/scan/pass.h"
+#include "engine/scan/scan.h"
 #include "engine/tx/pool.h"
 
 #include <string.h>
@@ -39,13 +38,13 @@ static int64_t mix_tokens(const struct weft_poll_out *row)
     return (int64_t)(hash >> 1);
 }
 
-/* When what stands in a column is due: so long after it. */
+/* So long after the moment in a column; WEFT_NEVER if it is null. */
 static weft_usec due_after(struct weft_opt_i64 moment, weft_usec us)
 {
     return moment.set ? moment.value + us : WEFT_NEVER;
 }
 
-/* What flows left for their scanners. */
+/* When the scanners of flows have work. */
 static void read_flows(const struct weft_poll_out *row, weft_usec *due_us)
 {
     if (row->what == WEFT_POLL_HINTS) {
@@ -60,9 +59,13 @@ static void read_flows(const struct weft_poll_out *row, weft_usec *due_us)
     }
 }
 
-/* Sorts the rows into the answer and the list. */
-static void read_rows(const struct weft_rows *rows, struct weft_arena *arena,
-                      struct weft_poll *poll, struct weft_ready_list *list)
+/*
+ * Sorts the rows into the answer and the list. Marks the interned rows that are retired, so that
+ * their ids are not written any more: see unused.h.
+ */
+static void read_rows(struct weft_engine *engine, const struct weft_rows *rows,
+                      struct weft_arena *arena, struct weft_poll *poll,
+                      struct weft_ready_list *list)
 {
     struct weft_lane_setting *lane =
         weft_new_array(arena, struct weft_lane_setting, rows->count + 1);
@@ -72,68 +75,37 @@ static void read_rows(const struct weft_rows *rows, struct weft_arena *arena,
     list->lane = lane;
     for (size_t i = 0; i < rows->count; i++) {
         const struct weft_poll_out *row = &weft_out_poll(rows)[i];
-        int64_t what = row->what, a = row->a.value;
-        if (what == WEFT_POLL_QUEUE) {
-            list->queue[list->count++] = (int32_t)a;
-            poll->queue[poll->count++] = (struct weft_woken){.queue = (int32_t)a, .count = 1};
-        } else if (what == WEFT_POLL_DUE) { /* comes before those of flows */
+        int32_t a = (int32_t)row->a.value, b = (int32_t)row->b.value;
+        if (row->what == WEFT_POLL_QUEUE) {
+            list->queue[list->count++] = a;
+            poll->queue[poll->count++] = (struct weft_woken){.queue = a, .count = 1};
+        } else if (row->what == WEFT_POLL_DUE) { /* the row comes before the rows of flows */
             weft_pass_due((const struct weft_opt_i64[]){row->a, row->b, row->c, row->d},
                           poll->due_us);
-        } else if (what == WEFT_POLL_HINTS || what == WEFT_POLL_FLOWS) {
+        } else if (row->what == WEFT_POLL_HINTS || row->what == WEFT_POLL_FLOWS) {
             read_flows(row, poll->due_us);
-        } else if (what == WEFT_POLL_UNTOLD) {
-            poll->worker[poll->workers++] = (int32_t)a;
-        } else if (what == WEFT_POLL_STATE) {
-            poll->inbox = a != 0;
+        } else if (row->what == WEFT_POLL_UNTOLD) {
+            poll->worker[poll->workers++] = a;
+        } else if (row->what == WEFT_POLL_STATE) {
+            poll->inbox = row->a.value != 0;
             poll->tokens = mix_tokens(row);
-        } else if (what == WEFT_POLL_LANE) {
+        } else if (row->what == WEFT_POLL_LANE) {
             lane[list->lane_count++] = (struct weft_lane_setting){
-                .lane = (int32_t)a,
-                .ns = (int32_t)row->b.value,
+                .lane = a,
+                .ns = b,
                 .paused = row->c.value,
                 .max_running = (int32_t)row->d.value,
                 .weights = row->text,
             };
+        } else if (row->what == WEFT_POLL_SCHEMA) {
+            weft_version_seen(engine, row->a.value, row->b.value);
+        } else if (row->what == WEFT_POLL_RETIRED) {
+            weft_names_retired(&engine->names, (enum weft_interned)a, b);
         }
     }
 }
 
-/* Whether this poll looks at everything; without it the row of due times is missing. */
-static bool begin_poll(struct weft_engine *engine, struct weft_poll *poll)
-{
-    bool whole = weft_boot_us() >= engine->poll_whole_us;
-    for (size_t i = 0; i < WEFT_SCANNER_COUNT && !whole; i++)
-        poll->due_us[i] = WEFT_UNTOLD;
-    return whole;
-}
-
-static void end_whole_poll(struct weft_engine *engine, weft_usec began_us)
-{
-    weft_usec now_us = weft_boot_us();
-    engine->poll_whole_us = now_us + weft_pace_rest(now_us - began_us);
-}
-
-static void see_schema(struct weft_engine *engine, const struct weft_rows *rows)
-{
-    const struct weft_poll_out *row = weft_out_poll(rows);
-    for (size_t i = 0; i < rows->count; i++)
-        if (row[i].what == WEFT_POLL_SCHEMA)
-            weft_version_seen(engine, row[i].a.value, row[i].b.value);
-}
-
-/* Which interned rows are retired, so that their ids are not written any more: see unused.h. */
-static void see_retired(struct weft_engine *engine, const struct weft_rows *rows,
-                        weft_usec began_us)
-{
-    const struct weft_poll_out *row = weft_out_poll(rows);
-    for (size_t i = 0; i < rows->count; i++)
-        if (row[i].what == WEFT_POLL_RETIRED)
-            weft_names_retired(&engine->names, (enum weft_interned)row[i].a.value,
-                               (int32_t)row[i].b.value);
-    weft_names_told(&engine->names, began_us);
-}
-
-/* A paused lane has nothing to give: no waiter need be woken for it. */
+/* No claim takes from a paused lane, so no waiting claim is woken for it. */
 static void leave_out_paused(struct weft_engine *engine, struct weft_poll *poll)
 {
     struct weft_ready *ready = &engine->ready;
@@ -150,12 +122,12 @@ static void leave_out_paused(struct weft_engine *engine, struct weft_poll *poll)
     pthread_mutex_unlock(&ready->lock);
 }
 
-/* Adds the ready queues of lanes that claims ask for, when the poll cannot see all there are. */
+/* Adds ready queues of lanes that claims ask for, if the poll cannot read all ready queues. */
 static enum weft_rc add_asked(struct weft_engine *engine, struct weft_arena *arena,
                               struct weft_poll *poll, struct weft_err *err)
 {
     struct weft_walks walks;
-    struct weft_queue_ids found = {0};
+    struct weft_id_list found = {0};
     weft_ready_asked(engine, arena, &walks);
     if (walks.count == 0)
         return WEFT_OK;
@@ -179,18 +151,20 @@ enum weft_rc weft_engine_poll(struct weft_engine *engine, struct weft_arena *are
     struct weft_poll poll = {0};
     struct weft_ready_list list = {0};
     weft_usec began_us = weft_boot_us();
-    bool whole = begin_poll(engine, &poll);
+    bool whole = began_us >= engine->poll_whole_us; /* it also looks for ready and due rows */
+    for (size_t i = 0; i < WEFT_SCANNER_COUNT && !whole; i++)
+        poll.due_us[i] = WEFT_UNTOLD;
     struct weft_ready_look look = weft_ready_begin(engine);
     *weft_call_poll(&call, arena) =
         (struct weft_poll_in){.whole = whole, .after = look.after, .most = WEFT_HOP_QUEUES};
     enum weft_rc rc = weft_tx_once(engine, WEFT_TX_BARE, &call, arena, &rows, err);
     if (rc)
         return rc;
-    see_schema(engine, &rows);
-    see_retired(engine, &rows, began_us);
-    read_rows(&rows, arena, &poll, &list);
+    read_rows(engine, &rows, arena, &poll, &list);
+    weft_names_retired_seen(&engine->names, began_us);
     if (whole) {
-        end_whole_poll(engine, began_us);
+        weft_usec now_us = weft_boot_us();
+        engine->poll_whole_us = now_us + weft_pace_rest(now_us - began_us);
         const struct weft_id_list queues = {.id = list.queue, .count = list.count};
         rc = weft_load_queues(engine, &queues, err);
         if (rc)

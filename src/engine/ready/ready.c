@@ -3,36 +3,37 @@
 /*
  * Which queues have something to claim, and how their lanes are set.
  *
- * The list (rings.h) is a hint: a claim that finds a listed queue empty loses a lookup and takes it
- * off, and a queue that is missing is found by one of these:
+ * The list (rings.h) is a hint: a claim that finds a listed queue empty has made a lookup in vain
+ * and takes the queue off the list. A queue that is missing on the list is added in these ways:
  *
- * - Work made ready by this process, and by a replica that sent a notice, is noted at once.
- * - The hop goes through the ready queues of all namespaces in the order of their numbers, up to
- *   1,000 at a time, and goes on from there the next time. As long as there are no more than that,
- *   each hop sees them all, and that is all that is needed.
- * - The walk goes through the queues of one lane, ready or not, up to 1,000 at a time. It is made
- *   when a hop cannot see all ready queues (`many`), for lanes that claims ask for: so a claim
- *   depends on the number of queues of its own lanes, and not on those of other namespaces.
+ * - Work made ready by this process, or by a replica that sent a notice, is noted at once.
+ * - The hop reads the ready queues of all namespaces in the order of their ids, up to 1,000 at a
+ *   time; the next hop continues behind them. While there are no more ready queues than that, each
+ *   hop reads all of them, and no walk is needed.
+ * - The walk reads the queues of one lane, ready or not, up to 1,000 at a time. It runs if a hop
+ *   cannot read all ready queues (`many`), for lanes that claims ask for: so the cost of a claim
+ *   depends on the number of queues of its own lanes, and not of other namespaces.
  *
- * A claim that came up short refreshes when that costs next to nothing, and otherwise at most every
- * 100 ms; a list that is older than a second is refreshed by the next claim. Where a hop is slow,
- * as an open snapshot makes it, or the walk over a lane with very many queues has come round, these
- * times grow with what it took: see weft_pace_rest(). Then work of which no notice came waits
- * longer, but claims do not wait all the time. Lane settings ride along with the hop, but pause and
- * limit are checked again by the claim statement itself, so they hold from the moment they were
- * committed.
+ * A claim that got less than it asked for refreshes the list if that costs next to nothing, and
+ * otherwise at most every 100 ms; the next claim refreshes a list that is older than a second. If a
+ * hop is slow, because of an open snapshot, or a walk has read all of a lane with very many queues,
+ * these times grow with the time it took: see weft_pace_rest(). Then work without a notice waits
+ * longer, but claims do not wait all the time. The hop also reads the lane settings, but the claim
+ * statement itself checks pause and limit again, so they hold from the moment of their commit.
  *
- * Ticks decide what is newer. A queue carries the tick of the last note, hop or walk that knew of
- * ready work in it. A claim that found it empty takes it off only when that tick is not newer than
- * the one read before the claim's transaction began; and a hop or walk that has come round takes
- * off the queues whose tick is not newer than its own beginning. Every note follows the commit that
- * it tells of, so work that such a look could not see has a newer tick.
+ * Ticks decide which of two events is newer. A queue has the tick of the last note, hop or walk
+ * that found ready work in it. A claim that found the queue empty takes it off only if that tick is
+ * not newer than the tick read before the claim's transaction began; a hop or walk that has read
+ * everything takes off the queues whose tick is not newer than its own beginning. Every note
+ * follows the commit that made the work ready, so work that such a read could not see has a newer
+ * tick.
  */
 
 #include "engine/ready/ready.h"
 
 #include "base/alloc.h"
 #include "base/arena.h"
+#include "base/clock.h"
 #include "core/pace.h"
 #include "engine/engine_state.h"
 
@@ -43,8 +44,7 @@ enum { SMALL_LIST = 256 };
 #define REFRESH_MIN_US (100 * WEFT_MS)
 #define REFRESH_MAX_US (1000 * WEFT_MS)
 #define STEP_MAX_US    (100 * WEFT_MS) /* a step of a walk that takes longer is not waited for */
-/* Longer than a claim may wait (WEFT_LONG_POLL_MAX_MS): a lane that a claim waits for is asked for.
- */
+/* A lane counts as asked for so long: longer than a claim may wait (WEFT_LONG_POLL_MAX_MS). */
 #define ASKED_US (90 * WEFT_SECOND)
 
 void weft_ready_init(struct weft_ready *ready)
@@ -71,9 +71,9 @@ void weft_ready_done(struct weft_ready *ready)
 }
 
 /*
- * Begins anew: in the new lineage the numbers on the list may be those of other queues, or of none.
- * A look at the old server that is under way may list some of its queues after this; the claim that
- * takes them from the list finds them empty, or weft_rings_put() replaces them.
+ * Empties the list: in the new lineage an id on the list may belong to another queue, or to none. A
+ * hop or walk on the old server that is under way may list some of its queues after this; the claim
+ * that takes them from the list finds them empty, or weft_rings_put() replaces them.
  */
 void weft_ready_suspect(struct weft_ready *ready)
 {
@@ -112,7 +112,7 @@ void weft_ready_note(struct weft_engine *engine, const struct weft_woken *woken,
     struct weft_id_list unknown = {.id = weft_new_array(arena, int32_t, count)};
     struct weft_err err;
     note_known(engine, woken, count, &unknown);
-    /* Notes are hints: what cannot be loaded now is found by the next hop. */
+    /* Notes are hints: the next hop finds queues that cannot be loaded now. */
     if (unknown.count > 0 && weft_load_queues(engine, &unknown, &err) == WEFT_OK)
         note_known(engine, woken, count, NULL);
     weft_arena_free(arena);
@@ -136,7 +136,7 @@ static int by_lane(const void *a, const void *b)
     return (left->lane > right->lane) - (left->lane < right->lane);
 }
 
-/* The settings in memory of the cache, sorted. */
+/* A copy that ready.lane can own, sorted. */
 static struct weft_lane_setting *copy_lanes(const struct weft_lane_setting *from, size_t count)
 {
     struct weft_lane_setting *lane = weft_alloc(count + 1, sizeof(*lane));
@@ -167,7 +167,7 @@ static struct weft_lane_setting *read_lanes(const struct weft_rows *rows, struct
 
 /*
  * Takes the copy over, unless a refresh that began later was faster: its settings are newer, and a
- * caller who put a setting and read it back must not see the old one return. Under ready.lock.
+ * caller that put a setting and read it back must not get the old one afterwards. Under ready.lock.
  */
 static void put_lanes(struct weft_ready *ready, uint64_t refresh, struct weft_lane_setting *copy,
                       size_t count)
@@ -219,8 +219,8 @@ struct weft_ready_look weft_ready_begin(struct weft_engine *engine)
 }
 
 /*
- * Moves the hop on. Two may be under way from the same place: the one that ends later finds the
- * place moved, and only adds its queues. Under ready.lock.
+ * Moves the position of the hop on. Two hops may be under way from the same position: the hop that
+ * ends later finds the position moved, and only adds its queues. Under ready.lock.
  */
 static void end_hop(struct weft_ready *ready, const struct weft_ready_look *look,
                     const struct weft_ready_list *list)
@@ -343,7 +343,8 @@ static void add_walk(struct weft_ready *ready, struct weft_ring *lane, struct we
 
 /*
  * Another call walks over the lane right now, and the last walk over all of it is not long ago: one
- * walk is enough for all who find nothing. A walker that failed is not waited for.
+ * walk is enough for all claims that find nothing. A step that takes too long, because its walker
+ * failed, does not count.
  */
 static bool is_walked_by_another(const struct weft_ring *lane, const struct weft_walks *walks,
                                  weft_usec now_us)
@@ -367,7 +368,7 @@ static enum weft_ready_age age_of(const struct weft_ready *ready, const struct w
         return WEFT_READY_OLD;
     if (now_us - at_us < rest_us)
         return WEFT_READY_FRESH;
-    /* A short list may mean that there are few again, which a hop tells. */
+    /* A short list may mean that there are few ready queues again: a hop finds out. */
     bool small = ready->rings.listed.count <= SMALL_LIST ||
                  (many && lane->walked_to == 0 && lane->walk_queues <= SMALL_LIST);
     bool goes_on = many && lane->walked_to != 0;
@@ -403,7 +404,7 @@ void weft_ready_asked(struct weft_engine *engine, struct weft_arena *arena,
     pthread_mutex_unlock(&ready->lock);
 }
 
-/* What a walk brought of one lane. */
+/* What one step of a walk read of a lane. */
 struct walked {
     uint32_t seen;
     int32_t last;
@@ -437,7 +438,7 @@ static void end_walk(struct weft_ready *ready, const struct weft_walk *walk,
     }
 }
 
-/* Marks the lanes as being walked over; says when that was. */
+/* Marks the lanes as being walked over; returns the time of the mark. */
 static weft_usec begin_walk(struct weft_ready *ready, const struct weft_walks *walks)
 {
     pthread_mutex_lock(&ready->lock);
@@ -453,7 +454,7 @@ static weft_usec begin_walk(struct weft_ready *ready, const struct weft_walks *w
 }
 
 enum weft_rc weft_ready_walk(struct weft_engine *engine, struct weft_walks *walks,
-                             struct weft_arena *arena, struct weft_queue_ids *ret_queues,
+                             struct weft_arena *arena, struct weft_id_list *ret_queues,
                              struct weft_err *err)
 {
     struct weft_ready *ready = &engine->ready;
@@ -499,6 +500,6 @@ enum weft_rc weft_ready_walk(struct weft_engine *engine, struct weft_walks *walk
     }
     pthread_mutex_unlock(&ready->lock);
     if (ret_queues)
-        *ret_queues = (struct weft_queue_ids){.id = found.id, .count = found.count};
+        *ret_queues = found;
     return WEFT_OK;
 }

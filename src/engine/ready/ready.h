@@ -4,14 +4,11 @@
 
 /* The list of queues that may have ready work: a hint, never the truth. */
 
-#include "base/base.h"
 #include "base/map.h"
 #include "engine/ready/rings.h"
 
 #include <pthread.h>
 
-struct weft_arena;
-struct weft_engine;
 struct weft_woken;
 
 struct weft_lane_setting {
@@ -29,15 +26,15 @@ struct weft_turn {
     weft_usec used_us; /* boot time */
 };
 
-/* How far the look over the ready queues of all namespaces has come: see ready.c. */
+/* The position of the hop over the ready queues of all namespaces: see ready.c. */
 struct weft_ready_hop {
-    int32_t after;     /* the last queue seen; 0: the next look starts over */
-    uint64_t began;    /* the tick when the look over all of them began */
-    bool many;         /* the last one that began anew did not see them all at once */
-    weft_usec at_us;   /* boot time; the last one; 0: none */
-    weft_usec all_us;  /* the last one that saw all; 0: none */
-    bool slow;         /* the last one was */
-    weft_usec rest_us; /* so long no claim looks again: the last two were slow */
+    int32_t after;     /* the last queue that was read; 0: the next hop starts over */
+    uint64_t began;    /* the tick when the last hop that started over began */
+    bool many;         /* that hop did not read all ready queues */
+    weft_usec at_us;   /* boot time; the end of the last hop; 0: none */
+    weft_usec all_us;  /* boot time; the end of the last hop that read all; 0: none */
+    bool slow;         /* the last hop was slow */
+    weft_usec rest_us; /* so long no claim makes a hop: the last two were slow */
 };
 
 struct weft_ready {
@@ -46,18 +43,18 @@ struct weft_ready {
     struct weft_ready_hop hop;
     uint64_t tick;      /* of notes, refreshes and walks: one that is newer is larger */
     uint64_t refreshes; /* begun so far: the number of the youngest */
-    uint64_t lanes_of;  /* the refresh that brought the lanes: an older one changes nothing */
+    uint64_t lanes_of;  /* the refresh that read `lane`: an older one does not replace it */
     uint64_t choices;
     struct weft_lane_setting *lane; /* owned, texts too; sorted by lane */
     size_t lane_count;
     struct weft_int_map turn; /* of weft_turn, owned */
-    size_t turns_kept;        /* how many were left when those long unused were last dropped */
+    size_t turns_kept;        /* how many were left when unused ones were last dropped */
 };
 
 enum {
-    WEFT_HOP_QUEUES = 1000,  /* a look over the ready queues of all namespaces sees so many */
-    WEFT_WALK_QUEUES = 1000, /* a walk over the queues of a lane sees so many, ready or not */
-    WEFT_WALK_LANES = 64,    /* of so many lanes at once, which then share the number */
+    WEFT_HOP_QUEUES = 1000,  /* ready queues that a hop reads */
+    WEFT_WALK_QUEUES = 1000, /* queues, ready or not, that a step of a walk reads */
+    WEFT_WALK_LANES = 64,    /* lanes of one step, which share the number */
 };
 
 /* A lane in the store whose queues are to be walked over. */
@@ -73,18 +70,12 @@ struct weft_walks {
     weft_usec began_us; /* the last step of these walks; 0: none has begun */
 };
 
-/* Adds a lane that a claim asks for. Says whether its list is old: see the rule in ready.c. */
+/* How old the list is for a lane: see the rule in ready.c. */
 enum weft_ready_age { WEFT_READY_FRESH, WEFT_READY_SHORT, WEFT_READY_OLD };
 
-/* Walks on over the queues of lanes. ret_queue may be NULL: else the ready ones are added. */
-struct weft_queue_ids {
-    int32_t *id; /* in the arena */
-    size_t count;
-};
-
 /*
- * A look over the ready queues by other means: weft_ready_begin() says behind which queue it
- * begins, and weft_ready_end() takes over what was read, all or nothing.
+ * A hop by another statement, that of the poll: weft_ready_begin() returns behind which queue it
+ * begins, and weft_ready_end() takes over all queues and lanes that it read.
  */
 struct weft_ready_look {
     uint64_t refresh; /* its number */
@@ -101,35 +92,39 @@ struct weft_ready_list {
 void weft_ready_init(struct weft_ready *ready);
 void weft_ready_done(struct weft_ready *ready);
 
-/* The store has another lineage: what is listed may not exist there. */
+/* The store has another lineage: listed queues may not exist there. */
 void weft_ready_suspect(struct weft_ready *ready);
 
 /* Queues got ready work. May ask the store for the names of queues that are new here. */
 void weft_ready_note(struct weft_engine *engine, const struct weft_woken *woken, size_t count);
 
-/* A queue gave nothing: takes it off the list unless it was noted after the tick. */
+/* A claim found the queue empty: takes it off the list unless it was noted after the tick. */
 void weft_ready_forget(struct weft_engine *engine, int32_t queue, uint64_t tick);
 
-/* Reads the list and the lane settings anew, as far as that goes at once. */
+/* Makes one hop: reads up to WEFT_HOP_QUEUES ready queues and the lane settings. */
 WEFT_MUST_CHECK enum weft_rc weft_ready_refresh(struct weft_engine *engine, struct weft_err *err);
 
-/* Whether a claim has to do so; and whether there are more ready queues than one look can see. */
+/* Whether a claim has to make a hop; and whether one hop cannot read all ready queues. */
 bool weft_ready_hop_is_due(struct weft_engine *engine);
 bool weft_ready_has_many(struct weft_engine *engine);
 
 /* Reads the lane settings alone. */
 WEFT_MUST_CHECK enum weft_rc weft_ready_refresh_lanes(struct weft_engine *engine,
                                                       struct weft_err *err);
+
+/* A claim asks for a lane: adds it to the walks if its list is not fresh. */
 enum weft_ready_age weft_ready_ask(struct weft_engine *engine, int32_t ns, const char *lane,
                                    struct weft_arena *arena, struct weft_walks *walks);
 
-/* The lanes that claims asked for lately, when the look over all namespaces cannot see them all. */
+/* The lanes that claims asked for lately, if a hop cannot read all ready queues. */
 void weft_ready_asked(struct weft_engine *engine, struct weft_arena *arena,
                       struct weft_walks *ret_walks);
+
+/* Walks on over the queues of lanes. ret_queues, when not NULL, gets the ready ones, in the arena.
+ */
 WEFT_MUST_CHECK enum weft_rc weft_ready_walk(struct weft_engine *engine, struct weft_walks *walks,
                                              struct weft_arena *arena,
-                                             struct weft_queue_ids *ret_queues,
-                                             struct weft_err *err);
+                                             struct weft_id_list *ret_queues, struct weft_err *err);
 struct weft_ready_look weft_ready_begin(struct weft_engine *engine);
 void weft_ready_end(struct weft_engine *engine, const struct weft_ready_look *look,
                     const struct weft_ready_list *list);

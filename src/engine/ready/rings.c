@@ -5,7 +5,6 @@
 #include "engine/ready/rings.h"
 
 #include "base/alloc.h"
-#include "base/arena.h"
 #include "base/limits.h"
 #include "engine/names/names.h"
 
@@ -39,26 +38,19 @@ struct weft_ring *weft_rings_of(const struct weft_rings *rings, int32_t ns, cons
     return size ? weft_map_find(&rings->ring, key, size) : NULL;
 }
 
-static void link_newest(struct weft_rings *rings, struct weft_ring *ring)
+static void link_lane(struct weft_rings *rings, struct weft_ring *ring, struct weft_ring *older,
+                      struct weft_ring *newer)
 {
-    ring->newer = NULL;
-    ring->older = rings->newest;
-    *(rings->newest ? &rings->newest->newer : &rings->oldest) = ring;
-    rings->newest = ring;
+    ring->older = older;
+    ring->newer = newer;
+    *(older ? &older->newer : &rings->oldest) = ring;
+    *(newer ? &newer->older : &rings->newest) = ring;
 }
 
 static void unlink_lane(struct weft_rings *rings, struct weft_ring *ring)
 {
     *(ring->older ? &ring->older->newer : &rings->oldest) = ring->newer;
     *(ring->newer ? &ring->newer->older : &rings->newest) = ring->older;
-}
-
-static void link_oldest(struct weft_rings *rings, struct weft_ring *ring)
-{
-    ring->older = NULL;
-    ring->newer = rings->oldest;
-    *(rings->oldest ? &rings->oldest->older : &rings->newest) = ring;
-    rings->oldest = ring;
 }
 
 static struct weft_ring *ring_of(struct weft_rings *rings, int32_t ns, const char *lane,
@@ -78,7 +70,7 @@ static struct weft_ring *ring_of(struct weft_rings *rings, int32_t ns, const cha
     weft_map_put(&rings->ring, key, size, ring);
     if (!kind) {
         ring->lane = ring->key + sizeof(ns);
-        link_oldest(rings, ring); /* no claim has asked for it */
+        link_lane(rings, ring, NULL, rings->oldest); /* no claim has asked for it */
         rings->lanes++;
     }
     return ring;
@@ -103,7 +95,7 @@ struct weft_ring *weft_rings_ask(struct weft_rings *rings, int32_t ns, const cha
     ring->asked_us = now_us;
     if (rings->newest != ring) {
         unlink_lane(rings, ring);
-        link_newest(rings, ring);
+        link_lane(rings, ring, rings->newest, NULL);
     }
     return ring;
 }
@@ -239,7 +231,7 @@ void weft_rings_put(struct weft_rings *rings, const struct weft_queue *queue, ui
         listed->tick = tick;
 }
 
-/* The ring of a lane stays: claims may ask for it again, and it knows how far its walk came. */
+/* The ring of a lane stays: claims may ask for the lane again, and the ring has its walk. */
 void weft_rings_remove(struct weft_rings *rings, struct weft_listed *listed)
 {
     for (size_t which = 0; which < WEFT_RINGS_OF_A_QUEUE; which++)
@@ -250,7 +242,7 @@ void weft_rings_remove(struct weft_rings *rings, struct weft_listed *listed)
     free(listed);
 }
 
-/* Takes off what is stale in a lane. A removal may free its tenant, so that is left before it. */
+/* Takes stale queues of a lane off. A removal may free its tenant: `next` is read before it. */
 static void sweep_lane(struct weft_rings *rings, const struct weft_ring *lane, uint64_t tick)
 {
     struct weft_ring_tenant *tenant = lane->first, *next;
@@ -261,7 +253,7 @@ static void sweep_lane(struct weft_rings *rings, const struct weft_ring *lane, u
                 bool last = tenant->count == 1;
                 weft_rings_remove(rings, tenant->queue[i - 1]);
                 if (last)
-                    break; /* and it is gone */
+                    break; /* the tenant was freed */
             }
     }
 }

@@ -10,16 +10,11 @@
  * lanes by hash and takes tenants from the front, so it never meets a queue of another namespace,
  * and it meets each tenant once before it meets one of them twice, however many queues that has.
  *
- * Not thread-safe, and no store: ready.c holds the lock, and says when a queue comes and goes.
+ * Not thread-safe, and makes no query: ready.c holds the lock, and puts queues on the list.
  */
 
-#include "base/base.h"
-#include "base/clock.h"
 #include "base/map.h"
-#include "core/capset.h"
 #include "engine/names/names.h"
-
-struct weft_queue;
 
 /* A tenant in one ring. */
 struct weft_ring_tenant {
@@ -29,8 +24,8 @@ struct weft_ring_tenant {
     struct weft_listed **queue; /* count of them; &one as long as room is 1 */
     struct weft_listed *one;
     struct weft_ring_tenant *before, *after; /* in the ring, which is closed */
-    uint64_t choice;                         /* the choice that has looked at it, */
-    uint32_t looked;                         /* and at how many of its queues */
+    uint64_t choice;                         /* the last choice that looked at it */
+    uint32_t looked;                         /* the queues that this choice looked at */
 };
 
 struct weft_ring {
@@ -62,10 +57,10 @@ enum { WEFT_RING_LANE, WEFT_RING_KIND, WEFT_RINGS_OF_A_QUEUE };
 /* A queue on the list. */
 struct weft_listed {
     int32_t id;
-    struct weft_capset_need need; /* its queue's: of most queues a claim looks at this alone */
+    struct weft_capset_need need;       /* of its queue: for most queues a claim reads only this */
     uint32_t at[WEFT_RINGS_OF_A_QUEUE]; /* its places in tenant->queue */
     const struct weft_queue *queue;
-    uint64_t tick; /* when it was last said to have ready work */
+    uint64_t tick; /* of the last note, hop or walk that found ready work */
     struct weft_ring *ring[WEFT_RINGS_OF_A_QUEUE];
     struct weft_ring_tenant *tenant[WEFT_RINGS_OF_A_QUEUE];
 };

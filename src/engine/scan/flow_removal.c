@@ -13,14 +13,9 @@
 #include "base/clock.h"
 #include "engine/engine_state.h"
 #include "engine/flow/cascade_read.h"
-#include "engine/flow/flow_chunk.h"
-#include "engine/scan/flows.h"
-#include "engine/scan/pass.h"
-
-#include <time.h>
+#include "engine/scan/scan.h"
 
 enum { CHUNK = 250 }; /* members of one transaction: their payloads go with them */
-#define PAUSE_MOST_US (5 * WEFT_MS)
 
 struct erase_call {
     const struct weft_id *flow;
@@ -62,21 +57,13 @@ static enum weft_rc erase_body(struct weft_tx *tx, void *context, struct weft_er
     return weft_tx_run(tx, call, 1, NULL, err);
 }
 
-/* Removal is not urgent: pauses between two chunks let other transactions run. */
-static void rest(weft_usec worked_us)
-{
-    weft_usec pause_us = worked_us / 2 < PAUSE_MOST_US ? worked_us / 2 : PAUSE_MOST_US;
-    const struct timespec pause = {.tv_nsec = pause_us * 1000};
-    (void)clock_nanosleep(CLOCK_MONOTONIC, 0, &pause, NULL);
-}
-
-static enum weft_rc erase_flow(const struct weft_flow_scan *scan, const struct weft_id *flow,
+static enum weft_rc erase_flow(const struct weft_pass *pass, const struct weft_id *flow,
                                struct weft_erased *erased, struct weft_err *err)
 {
     struct erase_call erase = {.flow = flow, .held = true};
     enum weft_rc rc = WEFT_OK;
-    while (erase.held && !erase.gone && !rc && !weft_flow_scan_late(scan)) {
-        struct weft_tx tx = {.engine = scan->engine, .arena = weft_arena_new()};
+    while (erase.held && !erase.gone && !rc && !weft_flow_pass_late(pass)) {
+        struct weft_tx tx = {.engine = pass->engine, .arena = weft_arena_new()};
         weft_usec began_us = weft_boot_us();
         rc = weft_tx_do(&tx, WEFT_TX_WRITE, erase_body, &erase, err);
         weft_arena_free(tx.arena);
@@ -84,24 +71,24 @@ static enum weft_rc erase_flow(const struct weft_flow_scan *scan, const struct w
             return rc;
         erased->members += erase.members;
         erased->flows += erase.gone;
-        if (!erase.gone)
-            rest(weft_boot_us() - began_us);
+        if (!erase.gone) /* removal is not urgent: other transactions run in the pause */
+            weft_pass_rest((weft_boot_us() - began_us) / 2);
     }
     erased->skipped_locked += !erase.held;
     erased->more |= erase.held && !erase.gone;
     return rc;
 }
 
-enum weft_rc weft_flows_erase(const struct weft_flow_scan *scan, struct weft_erased *ret_erased,
+enum weft_rc weft_flows_erase(const struct weft_pass *pass, struct weft_erased *ret_erased,
                               struct weft_err *err)
 {
     struct weft_call call;
     struct weft_rows rows = {0};
-    weft_call_flows_removing(&call, scan->arena)->scope = weft_flow_scan_scope(scan);
-    enum weft_rc rc = weft_tx_once(scan->engine, WEFT_TX_READ, &call, scan->arena, &rows, err);
+    weft_call_flows_removing(&call, pass->arena)->scope = weft_pass_scope(pass);
+    enum weft_rc rc = weft_tx_once(pass->engine, WEFT_TX_READ, &call, pass->arena, &rows, err);
     for (size_t i = 0; i < rows.count && !rc; i++)
-        rc = erase_flow(scan, &weft_out_flows_removing(&rows)[i].id, ret_erased, err);
-    if (!rc && rows.count == scan->config->batch)
+        rc = erase_flow(pass, &weft_out_flows_removing(&rows)[i].id, ret_erased, err);
+    if (!rc && rows.count == pass->config->batch)
         ret_erased->more = true;
     return rc;
 }
@@ -120,36 +107,29 @@ static weft_usec keeps(enum weft_flow_state state)
     return weft_policy_keeps(&none, 0, like[state]);
 }
 
-/* Marks what is to go. */
-static enum weft_rc mark(const struct weft_flow_scan *scan, struct weft_err *err)
+/* Marks flows that are deleted or past their retention. */
+static enum weft_rc mark(const struct weft_pass *pass, struct weft_err *err)
 {
     static const enum weft_flow_state ended[] = {WEFT_FLOW_SUCCEEDED, WEFT_FLOW_FAILED,
                                                  WEFT_FLOW_CANCELLED};
     struct weft_call call;
-    weft_usec now_us = weft_clock_now(scan->engine->clock);
-    struct weft_flows_kept_in *kept = weft_call_flows_kept(&call, scan->arena, WEFT_LEN(ended));
+    weft_usec now_us = weft_clock_now(pass->engine->clock);
+    struct weft_flows_kept_in *kept = weft_call_flows_kept(&call, pass->arena, WEFT_LEN(ended));
     for (size_t i = 0; i < WEFT_LEN(ended); i++) {
         kept->row[i].state = ended[i];
         kept->row[i].until = now_us - keeps(ended[i]);
     }
-    kept->scope = weft_flow_scan_scope(scan);
-    enum weft_rc rc = weft_tx_once(scan->engine, WEFT_TX_WRITE, &call, scan->arena, NULL, err);
+    kept->scope = weft_pass_scope(pass);
+    enum weft_rc rc = weft_tx_once(pass->engine, WEFT_TX_WRITE, &call, pass->arena, NULL, err);
     if (rc)
         return rc;
-    weft_call_flows_deleted(&call, scan->arena)->scope = weft_flow_scan_scope(scan);
-    return weft_tx_once(scan->engine, WEFT_TX_WRITE, &call, scan->arena, NULL, err);
+    weft_call_flows_deleted(&call, pass->arena)->scope = weft_pass_scope(pass);
+    return weft_tx_once(pass->engine, WEFT_TX_WRITE, &call, pass->arena, NULL, err);
 }
 
-enum weft_rc weft_flows_retire(struct weft_engine *engine, const struct weft_pass_config *config,
-                               struct weft_erased *ret_erased, struct weft_err *err)
+enum weft_rc weft_flows_retire(const struct weft_pass *pass, struct weft_erased *ret_erased,
+                               struct weft_err *err)
 {
-    struct weft_flow_scan scan;
-    enum weft_rc rc = weft_flow_scan_begin(engine, config, &scan, err);
-    if (rc)
-        return rc;
-    rc = mark(&scan, err);
-    if (!rc)
-        rc = weft_flows_erase(&scan, ret_erased, err);
-    weft_flow_scan_end(&scan);
-    return rc;
+    enum weft_rc rc = mark(pass, err);
+    return rc ? rc : weft_flows_erase(pass, ret_erased, err);
 }

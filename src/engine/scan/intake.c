@@ -18,8 +18,6 @@
  * none of this runs.
  */
 
-#include "engine/scan/intake.h"
-
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/err.h"
@@ -30,9 +28,8 @@
 #include "core/state.h"
 #include "engine/engine_state.h"
 #include "engine/job/submit.h"
-#include "engine/scan/pass.h"
+#include "engine/scan/scan.h"
 
-#include <assert.h>
 #include <string.h>
 
 /* ---- From a row to a spec -------------------------------------------------------------------- */
@@ -103,7 +100,6 @@ static enum weft_rc read_spec(const struct weft_rows *rows, size_t i, struct wef
                               struct weft_spec *ret_spec, struct weft_err *err)
 {
     const struct weft_inbox_peek_out *row = &weft_out_inbox_peek(rows)[i];
-    int64_t priority = row->priority.value;
     struct weft_spec spec = {
         .ns = row->namespace,
         .lane = row->lane,
@@ -111,29 +107,26 @@ static enum weft_rc read_spec(const struct weft_rows *rows, size_t i, struct wef
         .payload = row->payload.data,
         .payload_size = row->payload.size,
         .content_type = row->content_type,
-        .priority = (int32_t)priority,
+        .priority = row->priority.value,
         .delay_ms = row->delay_ms.value,
         .run_at_us = row->run_at.value,
         .deadline_us = row->deadline.value,
         .tenant = row->tenant,
         .key = row->key,
     };
-    const char *capabilities = row->capabilities;
-    const char *tags = row->tags;
-    const char *policy = row->policy;
     enum weft_rc rc = WEFT_OK;
-    const char *oversize = row->oversize;
-    if (oversize)
-        rc = weft_fail_field(err, WEFT_TOO_LARGE, oversize, "%s is larger than allowed", oversize);
+    if (row->oversize)
+        rc = weft_fail_field(err, WEFT_TOO_LARGE, row->oversize, "%s is larger than allowed",
+                             row->oversize);
     if (!rc && row->size > WEFT_PAYLOAD_MAX)
         rc = weft_fail_field(err, WEFT_TOO_LARGE, "payload", "the payload is larger than %d bytes",
                              WEFT_PAYLOAD_MAX);
-    if (!rc && capabilities)
-        rc = read_capabilities(capabilities, arena, &spec, err);
-    if (!rc && tags)
-        rc = read_tags(tags, arena, &spec, err);
-    if (!rc && policy)
-        rc = read_policy(policy, arena, &spec, err);
+    if (!rc && row->capabilities)
+        rc = read_capabilities(row->capabilities, arena, &spec, err);
+    if (!rc && row->tags)
+        rc = read_tags(row->tags, arena, &spec, err);
+    if (!rc && row->policy)
+        rc = read_policy(row->policy, arena, &spec, err);
     *ret_spec = spec;
     return rc;
 }
@@ -196,13 +189,11 @@ enum weft_rc weft_submission_end(struct weft_tx *tx, struct weft_submission *con
 
 /* ---- The pass -------------------------------------------------------------------------------- */
 
-enum {
-    INTAKE_PROCESSED,
-    INTAKE_REFUSED,
-    INTAKE_EXISTING
-}; /* the counters of the table in pass.c */
+/* The order of the table in pass.c. */
+enum { PROCESSED, REFUSED, EXISTING_ID };
 
 struct intake {
+    struct weft_pass *pass;
     struct weft_engine *engine;
     struct weft_arena *arena;
     weft_usec now_us;
@@ -355,9 +346,9 @@ static bool is_data(const struct weft_submit_result *answer)
     return answer->err && answer->err->cause == WEFT_CAUSE_DATA;
 }
 
-static enum weft_rc run_intake(struct intake *intake, struct weft_pass_report *report,
-                               struct weft_err *err)
+static enum weft_rc run_intake(struct intake *intake, struct weft_err *err)
 {
+    struct weft_pass_report *report = &intake->pass->report;
     size_t batches = 0;
     struct weft_submissions *batch =
         weft_submission_batches(intake->valid, intake->valid_count, intake->arena, &batches);
@@ -390,28 +381,28 @@ static enum weft_rc run_intake(struct intake *intake, struct weft_pass_report *r
     return rc;
 }
 
-/* A look at what waits, in turns or not. */
-static enum weft_rc look(struct intake *intake, const struct weft_pass_config *config,
-                         const struct weft_inbox_turns *turns, struct weft_rows *ret_rows,
-                         struct weft_err *err)
+/* Reads rows that wait, in turns or not. */
+static enum weft_rc look(const struct weft_pass *pass, const struct weft_inbox_turns *turns,
+                         struct weft_rows *ret_rows, struct weft_err *err)
 {
+    const struct weft_pass_config *config = pass->config;
     struct weft_call call;
-    if (turns->on) {
-        struct weft_inbox_turns_in *in = weft_call_inbox_turns(&call, intake->arena);
-        in->batch = in->most = config->batch;
-        in->bytes = WEFT_BATCH_BYTES;
-        in->start = turns->start;
-        in->first = config->partition_first;
-        in->last = config->partition_last;
-    } else {
-        struct weft_inbox_peek_in *in = weft_call_inbox_peek(&call, intake->arena);
-        in->batch = config->batch;
-        in->bytes = WEFT_BATCH_BYTES;
-        in->namespace = config->ns;
-        in->first = config->partition_first;
-        in->last = config->partition_last;
-    }
-    return weft_tx_once(intake->engine, WEFT_TX_READ, &call, intake->arena, ret_rows, err);
+    if (turns->on)
+        *weft_call_inbox_turns(&call, pass->arena) =
+            (struct weft_inbox_turns_in){.batch = config->batch,
+                                         .most = config->batch,
+                                         .bytes = WEFT_BATCH_BYTES,
+                                         .start = turns->start,
+                                         .first = config->partition_first,
+                                         .last = config->partition_last};
+    else
+        *weft_call_inbox_peek(&call, pass->arena) =
+            (struct weft_inbox_peek_in){.batch = config->batch,
+                                        .bytes = WEFT_BATCH_BYTES,
+                                        .namespace = config->ns,
+                                        .first = config->partition_first,
+                                        .last = config->partition_last};
+    return weft_tx_once(pass->engine, WEFT_TX_READ, &call, pass->arena, ret_rows, err);
 }
 
 /* How the next look goes on: in turns, if this one did not see all or cannot know that it did. */
@@ -443,18 +434,18 @@ static struct weft_inbox_turns turns_of(struct weft_engine *engine,
     return turns;
 }
 
-enum weft_rc weft_intake_run(struct weft_engine *engine, const struct weft_pass_config *config,
-                             struct weft_pass_report *ret_report, struct weft_err *err)
+enum weft_rc weft_intake_run(struct weft_pass *pass, struct weft_err *err)
 {
-    struct weft_pass_report report = weft_scan_report(WEFT_SCANNER_INTAKE);
+    struct weft_engine *engine = pass->engine;
+    const struct weft_pass_config *config = pass->config;
     bool has_inbox = strcmp(engine->driver->name, "pg") == 0;
-    struct intake intake = {.engine = engine, .arena = weft_arena_new()};
+    struct intake intake = {.pass = pass, .engine = engine, .arena = pass->arena};
     struct weft_rows rows = {0};
     struct weft_inbox_turns turns = {.on = false};
     if (!config->ns)
         turns = turns_of(engine, NULL);
     bool anew = turns.start[0] == '\0';
-    enum weft_rc rc = has_inbox ? look(&intake, config, &turns, &rows, err) : WEFT_OK;
+    enum weft_rc rc = has_inbox ? look(pass, &turns, &rows, err) : WEFT_OK;
     if (!rc && !config->ns) {
         turns = next_turns(&rows, turns.on, config);
         (void)turns_of(engine, &turns);
@@ -463,15 +454,12 @@ enum weft_rc weft_intake_run(struct weft_engine *engine, const struct weft_pass_
     if (!rc && rows.count > 0) {
         rc = sort_rows(&intake, &rows, err);
         if (!rc)
-            rc = run_intake(&intake, &report, err);
-        report.more = report.handled > 0;
-        report.counter[INTAKE_PROCESSED].value = report.handled;
-        report.counter[INTAKE_REFUSED].value = report.failed;
-        report.counter[INTAKE_EXISTING].value = intake.removed_count;
+            rc = run_intake(&intake, err);
+        pass->report.more = pass->report.handled > 0;
+        pass->count[PROCESSED] = pass->report.handled;
+        pass->count[REFUSED] = pass->report.failed;
+        pass->count[EXISTING_ID] = intake.removed_count;
     }
-    report.more |= !rc && rows.count == 0 && !anew; /* there may be rows before the start */
-    if (!rc)
-        *ret_report = report;
-    weft_arena_free(intake.arena);
+    pass->report.more |= !rc && rows.count == 0 && !anew; /* there may be rows before the start */
     return rc;
 }

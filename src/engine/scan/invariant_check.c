@@ -19,7 +19,6 @@
 #include "base/id.h"
 #include "base/log.h"
 #include "engine/engine_state.h"
-#include "engine/scan/pass.h"
 #include "engine/scan/scan.h"
 
 #include <string.h>
@@ -29,9 +28,10 @@ enum {
     LOOK_FILTERED = 10, /* so many times the batch is looked at when a filter leaves few */
 };
 
-enum { SAMPLED, IN_NEITHER, IN_BOTH, EPOCH_DISORDER, ORPHANS, REPAIRED, COUNTERS };
+/* The order of the table in pass.c. */
+enum { SAMPLED, IN_NEITHER, IN_BOTH, EPOCH_DISORDER, ORPHANS, REPAIRED };
 
-/* What sample_check finds, as it says it. */
+/* The problems that sample_check finds, by its words. */
 static const struct {
     const char *problem;
     int counter;
@@ -51,13 +51,11 @@ static const struct {
 };
 
 struct check {
-    const struct weft_pass_config *config;
-    int32_t ns; /* 0: all */
+    struct weft_pass *pass;
     bool goes_on;
     struct weft_id from; /* go on behind this execution; all 0: at a random place */
     struct weft_rows found;
     struct weft_rows removed[2]; /* by the statements of `repairs` */
-    uint64_t count[COUNTERS];
 };
 
 static const enum weft_stmt repairs[] = {WEFT_STMT_ORPHAN_ROWS, WEFT_STMT_ORPHAN_KEYS};
@@ -93,7 +91,7 @@ static struct weft_id place_by_id(struct weft_opt_id first, struct weft_opt_id l
 }
 
 /*
- * Keys are often numbered: what all have in common stays, and two characters after it are drawn.
+ * Keys are often numbered: keeps their common beginning and draws two characters after it.
  * Any text will do, because the walk goes round.
  */
 static const char *text_between(const char *from, const char *to, struct weft_arena *arena)
@@ -156,17 +154,17 @@ static bool is_empty(const struct weft_sample_bounds_out *ends)
 static enum weft_rc look(struct weft_tx *tx, void *context, struct weft_err *err)
 {
     struct check *check = context;
-    const struct weft_pass_config *config = check->config;
+    const struct weft_pass_config *config = check->pass->config;
     struct weft_call call;
     struct weft_rows rows;
     check->found = (struct weft_rows){0};
-    weft_call_sample_bounds(&call, tx->arena)->namespace = weft_unless_zero(check->ns);
+    weft_call_sample_bounds(&call, tx->arena)->namespace = weft_unless_zero(check->pass->ns);
     enum weft_rc rc = weft_tx_run(tx, &call, 1, &rows, err);
     const struct weft_sample_bounds_out *ends = rc ? NULL : weft_out_sample_bounds(&rows);
     if (rc || is_empty(ends))
         return rc;
     bool everywhere = config->partition_first == 0 && config->partition_last == 0;
-    bool filtered = check->ns || !everywhere;
+    bool filtered = check->pass->ns || !everywhere;
     struct weft_sample_check_in *in = weft_call_sample_check(&call, tx->arena);
     in->execution = place_by_id(ends->first, ends->last);
     in->live = place_by_id(ends->first_live, ends->last_live);
@@ -178,7 +176,7 @@ static enum weft_rc look(struct weft_tx *tx, void *context, struct weft_err *err
     place_by_key(in, ends, tx->arena);
     in->look = (int64_t)config->batch * (filtered ? LOOK_FILTERED : 1);
     in->batch = config->batch;
-    in->namespace = weft_unless_zero(check->ns);
+    in->namespace = weft_unless_zero(check->pass->ns);
     in->first = config->partition_first;
     in->last = everywhere ? WEFT_PARTITION_LAST : config->partition_last;
     return weft_tx_run(tx, &call, 1, &check->found, err);
@@ -194,18 +192,18 @@ static int kind_of(const struct check *check, size_t row)
     return -1;
 }
 
-/* Counts what was found; gives back the last execution that was looked at. */
+/* Counts the rows found; returns the last execution of the sample. */
 static struct weft_id count(struct check *check)
 {
     struct weft_id last = none;
     for (size_t i = 0; i < check->found.count; i++) {
         int kind = kind_of(check, i);
         if (kind >= 0) {
-            check->count[kinds[kind].counter]++;
+            check->pass->count[kinds[kind].counter]++;
             continue;
         }
         const struct weft_sample_check_out *row = &weft_out_sample_check(&check->found)[i];
-        check->count[SAMPLED] = row->number;
+        check->pass->count[SAMPLED] = row->number;
         last = row->id.value;
     }
     return last;
@@ -273,7 +271,7 @@ static bool is_removed(const struct check *check, size_t row)
     return false;
 }
 
-/* The first few, with what is wrong with each: "ID problem; ID problem". */
+/* The first few, each with its problem: "ID problem; ID problem". */
 static uint64_t list_rows(const struct check *check, bool removed, struct weft_buf *ret_text)
 {
     uint64_t shown = 0;
@@ -304,36 +302,31 @@ static void report(const struct check *check)
                   F_STR("rows", mended.data));
     if (broken_count)
         weft_error("the store holds what must not be: run `weft doctor`",
-                   F_U64("in_neither", check->count[IN_NEITHER]),
-                   F_U64("in_both", check->count[IN_BOTH]),
-                   F_U64("epoch_disorder", check->count[EPOCH_DISORDER]),
-                   F_U64("orphans", check->count[ORPHANS]), F_STR("rows", broken.data));
+                   F_U64("in_neither", check->pass->count[IN_NEITHER]),
+                   F_U64("in_both", check->pass->count[IN_BOTH]),
+                   F_U64("epoch_disorder", check->pass->count[EPOCH_DISORDER]),
+                   F_U64("orphans", check->pass->count[ORPHANS]), F_STR("rows", broken.data));
     weft_buf_done(&mended);
     weft_buf_done(&broken);
 }
 
-enum weft_rc weft_invariant_check_run(struct weft_engine *engine,
-                                      const struct weft_pass_config *config,
-                                      struct weft_pass_report *ret_report, struct weft_err *err)
+enum weft_rc weft_invariant_check_run(struct weft_pass *pass, struct weft_err *err)
 {
-    struct check check = {.config = config};
-    struct weft_tx tx = {.engine = engine, .arena = weft_arena_new()};
-    enum weft_rc rc = weft_pass_namespace(engine, config, &check.ns, err);
-    choose(&check, engine);
-    if (!rc && check.ns >= 0)
+    struct check check = {.pass = pass};
+    struct weft_tx tx = {.engine = pass->engine, .arena = pass->arena};
+    enum weft_rc rc = WEFT_OK;
+    choose(&check, pass->engine);
+    if (pass->ns >= 0)
         rc = weft_tx_do(&tx, WEFT_TX_READ, look, &check, err);
     if (!rc && has_repairable(&check))
         rc = weft_tx_do(&tx, WEFT_TX_WRITE, repair, &check, err);
-    if (!rc) {
-        struct weft_id last = count(&check);
-        remember(&check, engine, &last);
-        for (size_t r = 0; r < WEFT_LEN(repairs); r++)
-            check.count[REPAIRED] += check.removed[r].count;
-        report(&check);
-        *ret_report =
-            (struct weft_pass_report){.handled = check.count[REPAIRED], .next_due_us = WEFT_NEVER};
-        weft_pass_count(ret_report, WEFT_SCANNER_INVARIANT_CHECK, check.count);
-    }
-    weft_arena_free(tx.arena);
-    return rc;
+    if (rc)
+        return rc;
+    struct weft_id last = count(&check);
+    remember(&check, pass->engine, &last);
+    for (size_t r = 0; r < WEFT_LEN(repairs); r++)
+        pass->count[REPAIRED] += check.removed[r].count;
+    pass->report.handled = pass->count[REPAIRED];
+    report(&check);
+    return WEFT_OK;
 }

@@ -18,15 +18,9 @@
 #include "base/arena.h"
 #include "base/clock.h"
 #include "engine/engine_state.h"
-#include "engine/scan/flows.h"
-#include "engine/scan/pass.h"
 #include "engine/scan/scan.h"
 
-#include <string.h>
-#include <time.h>
-
-#define PASS_US       (250 * WEFT_MS)
-#define PAUSE_MOST_US (5 * WEFT_MS)
+#define PASS_US (250 * WEFT_MS)
 /* Removal need not be exact, and a steady trickle is cheaper to remove in batches. */
 #define SOONEST_US WEFT_SECOND
 enum {
@@ -36,22 +30,18 @@ enum {
     ALONE_MOST = 50, /* of a batch in SQLite, where all other writers wait for it */
 };
 
+/* Outcomes that are due: they ended between row.oldest and until_us. */
 struct group {
-    int32_t queue, policy, ns;
-    enum weft_state state;
-    weft_usec since_us, until_us; /* of `finished`: what is left to remove */
+    struct weft_retention_groups_out row;
+    weft_usec until_us;
 };
 
 struct removal {
-    struct weft_engine *engine;
-    const struct weft_pass_config *config;
-    struct weft_arena *arena;
-    int32_t ns; /* 0: all, -1: none */
+    struct weft_pass *pass;
     weft_usec now_us;
     struct group *group; /* the due ones */
     size_t count, first; /* the ones before `first` are done */
     uint32_t most;       /* of one batch */
-    struct weft_pass_report report;
 };
 
 /* The order of the table in pass.c. */
@@ -62,11 +52,11 @@ enum { PROCESSED, ATTEMPTS, KEYS, SKIPPED_LOCKED, FLOWS };
 static enum weft_rc load_rules(struct removal *removal, const struct weft_rows *rows,
                                struct weft_err *err)
 {
-    struct weft_id_list policies = {.id = weft_new_array(removal->arena, int32_t, rows->count + 1),
-                                    .count = rows->count};
+    struct weft_id_list policies = {
+        .id = weft_new_array(removal->pass->arena, int32_t, rows->count + 1), .count = rows->count};
     for (size_t i = 0; i < rows->count; i++)
         policies.id[i] = weft_out_retention_groups(rows)[i].policy;
-    return weft_load_policies(removal->engine, &policies, err);
+    return weft_load_policies(removal->pass->engine, &policies, err);
 }
 
 /* Finds the groups that are due, and when the first of the others will be. */
@@ -74,33 +64,25 @@ static enum weft_rc look(struct removal *removal, struct weft_err *err)
 {
     struct weft_call call;
     struct weft_rows rows = {0};
-    weft_call_retention_groups(&call, removal->arena)->namespace = removal->ns;
+    weft_call_retention_groups(&call, removal->pass->arena)->namespace = removal->pass->ns;
     enum weft_rc rc =
-        weft_tx_once(removal->engine, WEFT_TX_READ, &call, removal->arena, &rows, err);
+        weft_tx_once(removal->pass->engine, WEFT_TX_READ, &call, removal->pass->arena, &rows, err);
     if (!rc)
         rc = load_rules(removal, &rows, err);
     if (rc)
         return rc;
-    removal->group = weft_new_array(removal->arena, struct group, rows.count + 1);
+    removal->group = weft_new_array(removal->pass->arena, struct group, rows.count + 1);
     removal->count = removal->first = 0;
-    removal->report.next_due_us = WEFT_NEVER;
+    removal->pass->report.next_due_us = WEFT_NEVER;
     for (size_t i = 0; i < rows.count; i++) {
         const struct weft_retention_groups_out *row = &weft_out_retention_groups(&rows)[i];
-        struct group group = {
-            .queue = row->queue,
-            .policy = row->policy,
-            .ns = row->namespace,
-            .state = row->state,
-        };
-        weft_usec oldest_us = row->oldest;
-        weft_usec kept_us = weft_policy_keeps(weft_find_rules(removal->engine, group.policy),
-                                              row->lane_us, group.state);
-        group.since_us = oldest_us;
-        group.until_us = removal->now_us - kept_us;
-        if (oldest_us <= group.until_us)
+        weft_usec kept_us = weft_policy_keeps(weft_find_rules(removal->pass->engine, row->policy),
+                                              row->lane_us, (enum weft_state)row->state);
+        struct group group = {.row = *row, .until_us = removal->now_us - kept_us};
+        if (row->oldest <= group.until_us)
             removal->group[removal->count++] = group;
-        else if (oldest_us + kept_us < removal->report.next_due_us)
-            removal->report.next_due_us = oldest_us + kept_us;
+        else if (row->oldest + kept_us < removal->pass->report.next_due_us)
+            removal->pass->report.next_due_us = row->oldest + kept_us;
     }
     return WEFT_OK;
 }
@@ -128,16 +110,16 @@ static void take_call(const struct removal *removal, uint32_t most, struct weft_
                       struct weft_call *call)
 {
     struct weft_retention_take_in *in = weft_call_retention_take(call, arena, window(removal));
-    in->partition_first = removal->config->partition_first;
-    in->partition_last = removal->config->partition_last;
+    in->partition_first = removal->pass->config->partition_first;
+    in->partition_last = removal->pass->config->partition_last;
     in->batch = most;
     for (size_t i = 0; i < call->rows; i++) {
         const struct group *group = &removal->group[removal->first + i];
         in->row[i].place = (int64_t)(removal->first + i);
-        in->row[i].queue = group->queue;
-        in->row[i].policy = group->policy;
-        in->row[i].state = group->state;
-        in->row[i].since = group->since_us;
+        in->row[i].queue = group->row.queue;
+        in->row[i].policy = group->row.policy;
+        in->row[i].state = group->row.state;
+        in->row[i].since = group->row.oldest;
         in->row[i].until = group->until_us;
     }
 }
@@ -170,7 +152,8 @@ static enum weft_rc remove_body(struct weft_tx *tx, void *context, struct weft_e
     const struct weft_retention_take_out *out = weft_out_retention_take(&rows);
     for (size_t i = 0; i < count; i++) {
         batch->place = out[i].place;
-        row[i] = (struct weft_span_row){.id = out[i].id, .ns = removal->group[batch->place].ns};
+        row[i] = (struct weft_span_row){.id = out[i].id,
+                                        .ns = removal->group[batch->place].row.namespace};
         in->row[i].id = row[i].id;
         in->row[i].has = out[i].has;
         in->row[i].namespace = row[i].ns;
@@ -196,48 +179,38 @@ static void advance(struct removal *removal, struct batch *batch)
         removal->first += window(removal);
     } else {
         removal->first = batch->place;
-        removal->group[batch->place].since_us = batch->finished_us;
+        removal->group[batch->place].row.oldest = batch->finished_us;
     }
     uint32_t most = batch->most * 2;
-    if (batch->removed < batch->taken) /* large payloads: what is not removed was locked in vain */
+    if (batch->removed <
+        batch->taken) /* large payloads: rows that were not removed were locked in vain */
         most = batch->removed < BATCH_LEAST ? BATCH_LEAST : 2 * (uint32_t)batch->removed;
     batch->most = most < removal->most ? most : removal->most;
 }
 
-/*
- * Pauses for as long as it worked; longer if a call waited for a connection meanwhile: that caller
- * will make more calls, which should not each wait for a removal.
- */
-static void rest(weft_usec worked_us, bool in_the_way)
-{
-    weft_usec pause_us = in_the_way ? 2 * worked_us : worked_us;
-    if (pause_us > PAUSE_MOST_US)
-        pause_us = PAUSE_MOST_US;
-    const struct timespec pause = {.tv_nsec = pause_us * 1000};
-    (void)clock_nanosleep(CLOCK_MONOTONIC, 0, &pause, NULL);
-}
-
-/* Removes what is due, for as long as a pass may take. */
+/* Removes due outcomes, for as long as a pass may take. */
 static enum weft_rc remove_due(struct removal *removal, struct weft_err *err)
 {
-    struct weft_counter *counter = removal->report.counter;
+    uint64_t *count = removal->pass->count;
     struct batch batch = {.removal = removal, .most = removal->most};
     weft_usec began_us = weft_boot_us(), now_us = began_us;
-    weft_usec most_us = removal->config->most_us ? removal->config->most_us : PASS_US;
-    uint64_t waits = weft_pool_waits(removal->engine);
+    weft_usec most_us = removal->pass->config->most_us ? removal->pass->config->most_us : PASS_US;
+    uint64_t waits = weft_pool_waits(removal->pass->engine);
     while (removal->first < removal->count && now_us - began_us < most_us) {
-        struct weft_tx tx = {.engine = removal->engine, .arena = weft_arena_new()};
+        struct weft_tx tx = {.engine = removal->pass->engine, .arena = weft_arena_new()};
         enum weft_rc rc = weft_tx_do(&tx, WEFT_TX_WRITE, remove_body, &batch, err);
         weft_arena_free(tx.arena);
         if (rc)
             return rc;
         advance(removal, &batch);
-        counter[PROCESSED].value += batch.removed;
-        counter[ATTEMPTS].value += batch.attempts;
-        counter[KEYS].value += batch.keys;
-        uint64_t waits_now = weft_pool_waits(removal->engine);
+        count[PROCESSED] += batch.removed;
+        count[ATTEMPTS] += batch.attempts;
+        count[KEYS] += batch.keys;
+        uint64_t waits_now = weft_pool_waits(removal->pass->engine);
+        /* Pauses for as long as it worked; longer if a call waited for a connection meanwhile: that
+         * caller will make more calls, which should not each wait for a removal. */
         if (removal->first < removal->count)
-            rest(weft_boot_us() - now_us, waits_now != waits);
+            weft_pass_rest((weft_boot_us() - now_us) * (waits_now != waits ? 2 : 1));
         waits = waits_now;
         now_us = weft_boot_us();
     }
@@ -250,31 +223,31 @@ static enum weft_rc count_left(struct removal *removal, struct weft_err *err)
     struct weft_call call;
     struct weft_rows rows = {0};
     struct weft_retention_left_in *in =
-        weft_call_retention_left(&call, removal->arena, window(removal));
-    in->partition_first = removal->config->partition_first;
-    in->partition_last = removal->config->partition_last;
+        weft_call_retention_left(&call, removal->pass->arena, window(removal));
+    in->partition_first = removal->pass->config->partition_first;
+    in->partition_last = removal->pass->config->partition_last;
     in->most = LEFT_MOST;
     for (size_t i = 0; i < call.rows; i++) {
-        in->row[i].queue = removal->group[i].queue;
-        in->row[i].policy = removal->group[i].policy;
-        in->row[i].state = removal->group[i].state;
+        in->row[i].queue = removal->group[i].row.queue;
+        in->row[i].policy = removal->group[i].row.policy;
+        in->row[i].state = removal->group[i].row.state;
         in->row[i].until = removal->group[i].until_us;
     }
     enum weft_rc rc =
-        weft_tx_once(removal->engine, WEFT_TX_READ, &call, removal->arena, &rows, err);
+        weft_tx_once(removal->pass->engine, WEFT_TX_READ, &call, removal->pass->arena, &rows, err);
     if (!rc)
-        removal->report.counter[SKIPPED_LOCKED].value = weft_out_retention_left(&rows)->count;
+        removal->pass->count[SKIPPED_LOCKED] = weft_out_retention_left(&rows)->count;
     return rc;
 }
 
 static enum weft_rc run(struct removal *removal, struct weft_err *err)
 {
-    struct weft_pass_report *report = &removal->report;
+    struct weft_pass_report *report = &removal->pass->report;
     enum weft_rc rc = look(removal, err);
     if (rc || removal->count == 0)
         return rc;
     rc = remove_due(removal, err);
-    report->handled = report->counter[PROCESSED].value;
+    report->handled = removal->pass->count[PROCESSED];
     report->more = rc || removal->first < removal->count;
     if (!report->more)
         rc = look(removal, err);
@@ -284,41 +257,30 @@ static enum weft_rc run(struct removal *removal, struct weft_err *err)
 }
 
 /* Flows go whole, with their members. */
-static enum weft_rc retire_flows(struct removal *removal, struct weft_err *err)
+static enum weft_rc retire_flows(struct weft_pass *pass, struct weft_err *err)
 {
     struct weft_erased erased = {0};
-    enum weft_rc rc = weft_flows_retire(removal->engine, removal->config, &erased, err);
-    removal->report.counter[PROCESSED].value += erased.members;
-    removal->report.counter[SKIPPED_LOCKED].value += erased.skipped_locked;
-    removal->report.counter[FLOWS].value = erased.flows;
-    removal->report.handled += erased.members + erased.flows;
-    removal->report.more |= erased.more;
+    enum weft_rc rc = weft_flows_retire(pass, &erased, err);
+    pass->count[PROCESSED] += erased.members;
+    pass->count[SKIPPED_LOCKED] += erased.skipped_locked;
+    pass->count[FLOWS] = erased.flows;
+    pass->report.handled += erased.members + erased.flows;
+    pass->report.more |= erased.more;
     return rc;
 }
 
-enum weft_rc weft_retention_run(struct weft_engine *engine, const struct weft_pass_config *config,
-                                struct weft_pass_report *ret_report, struct weft_err *err)
+enum weft_rc weft_retention_run(struct weft_pass *pass, struct weft_err *err)
 {
-    struct removal removal = {.engine = engine,
-                              .config = config,
-                              .arena = weft_arena_new(),
-                              .most = config->batch,
-                              .now_us = weft_clock_now(engine->clock),
-                              .report = {.next_due_us = WEFT_NEVER}};
-    static const uint64_t nothing[WEFT_COUNTERS_MAX];
-    weft_pass_count(&removal.report, WEFT_SCANNER_RETENTION, nothing);
-    if (weft_engine_writers(engine) == 1 && removal.most > ALONE_MOST)
+    struct weft_clock *clock = pass->engine->clock;
+    struct removal removal = {
+        .pass = pass, .most = pass->config->batch, .now_us = weft_clock_now(clock)};
+    if (weft_engine_writers(pass->engine) == 1 && removal.most > ALONE_MOST)
         removal.most = ALONE_MOST;
-    enum weft_rc rc = weft_pass_namespace(engine, config, &removal.ns, err);
+    enum weft_rc rc = run(&removal, err);
     if (!rc)
-        rc = run(&removal, err);
-    if (!rc)
-        rc = retire_flows(&removal, err);
-    weft_usec soonest_us = weft_clock_now(engine->clock) + SOONEST_US;
-    if (removal.report.next_due_us < soonest_us)
-        removal.report.next_due_us = soonest_us;
-    *ret_report =
-        removal.report; /* also of a pass that failed: what it did before that stays done */
-    weft_arena_free(removal.arena);
+        rc = retire_flows(pass, err);
+    weft_usec soonest_us = weft_clock_now(clock) + SOONEST_US;
+    if (pass->report.next_due_us < soonest_us)
+        pass->report.next_due_us = soonest_us;
     return rc;
 }

@@ -7,46 +7,52 @@
  *
  * Every replica runs every pass. SKIP LOCKED splits the rows between them, and because the whole
  * predicate is re-checked under the row lock, two passes, or a pass and a worker, may meet at a row
- * without harm. No pass waits for a row lock: see pass.sql. A pass is one transaction over at most
- * `batch` rows.
+ * without harm. No pass waits for a row lock: see pass.sql.
  */
 
-#include "base/base.h"
-#include "engine/job/change.h"
-#include "engine/names/names.h"
-#include "engine/scan/turns.h"
-#include "store/store.h"
-#include "weft/admin.h"
+#include "engine/scan/pass.h"
 
-struct weft_engine;
-struct weft_pass_config;
-struct weft_tx;
+#define WEFT_FLOW_LEFT_US  WEFT_SECOND /* work older than this was left by its process */
+#define WEFT_FLOW_STAGE_US ((weft_usec)600 * WEFT_SECOND) /* to write a flow in parts */
+#define WEFT_FLOW_PASS_US  (50 * WEFT_MS) /* a pass over many flows ends after this */
 
-/* A running pass: the tx is open, the config in bounds. */
-struct weft_scan {
-    struct weft_tx *tx;
+/* A running pass. */
+struct weft_pass {
+    struct weft_engine *engine;
+    enum weft_scanner scanner;
     const struct weft_pass_config *config; /* resolved: batch is set, all partitions are 0 to 255 */
-    int32_t ns;                            /* of the config; 0: all */
-    struct weft_pass_report report;
-    uint64_t missed;                        /* rows that were due in the snapshot, but not taken */
-    const struct weft_turns_stmts *by_lane; /* set: the pass takes turns between namespaces */
-    struct weft_scan_turns turns;           /* in: where it begins; out: how the next one goes on */
-    struct weft_changes changes;            /* for the news after the commit */
-    struct weft_id_list promoted;           /* the queue of each that became ready in another way */
-    struct weft_id_list freed;      /* the queue of each slot that became free in another way */
-    const struct weft_call *beside; /* sent with the statement that takes due rows; or NULL */
-    struct weft_rows beside_rows;   /* its result */
+    int32_t ns; /* of the config; 0: all, -1 (which matches no row): it does not exist */
+    struct weft_arena *arena;          /* freed after the pass */
+    weft_usec began_us;                /* boot time */
+    struct weft_pass_report report;    /* next_due_us begins as WEFT_NEVER */
+    uint64_t count[WEFT_COUNTERS_MAX]; /* for the report; in the order of the table in pass.c */
 };
-typedef enum weft_rc weft_scan_fn(struct weft_scan *scan, struct weft_err *err);
+typedef enum weft_rc weft_pass_fn(struct weft_pass *pass, struct weft_err *err);
 
-/* Passes that are not one walk over living rows: they run transactions of their own. */
-typedef enum weft_rc weft_pass_fn(struct weft_engine *engine, const struct weft_pass_config *config,
-                                  struct weft_pass_report *ret_report, struct weft_err *err);
-weft_scan_fn weft_scan_lease_expiry, weft_scan_attempt_timeout, weft_scan_delayed_promoter,
-    weft_scan_execution_deadline;
-weft_pass_fn weft_dependency_run, weft_edge_cancel_dispatcher_run, weft_edge_cancel_reconciler_run,
-    weft_cancel_backlog_run;
-weft_pass_fn weft_worker_expiry_run, weft_invariant_check_run, weft_retention_run,
-    weft_unused_names_run;
+/* weft_due_run: the four scanners over due rows of `live`. */
+weft_pass_fn weft_due_run, weft_intake_run, weft_worker_expiry_run, weft_invariant_check_run,
+    weft_retention_run, weft_dependency_run, weft_edge_cancel_dispatcher_run,
+    weft_edge_cancel_reconciler_run, weft_cancel_backlog_run, weft_unused_names_run;
+
+/* The parameters that the statements of all passes have. */
+struct weft_scope_in weft_pass_scope(const struct weft_pass *pass);
+
+/* Pauses between two transactions of a pass that is not urgent, for 5 ms at most. */
+void weft_pass_rest(weft_usec pause_us);
+
+/* A pass over flows has used up its time. */
+bool weft_flow_pass_late(const struct weft_pass *pass);
+
+struct weft_erased {
+    uint64_t flows, members, skipped_locked;
+    bool more;
+};
+/* Continues to remove the marked flows. Adds to *ret_erased. */
+WEFT_MUST_CHECK enum weft_rc weft_flows_erase(const struct weft_pass *pass,
+                                              struct weft_erased *ret_erased, struct weft_err *err);
+/* Marks flows that are deleted or past their retention, and continues to remove marked flows. */
+WEFT_MUST_CHECK enum weft_rc weft_flows_retire(const struct weft_pass *pass,
+                                               struct weft_erased *ret_erased,
+                                               struct weft_err *err);
 
 #endif

@@ -23,16 +23,12 @@
  * once for each window.
  */
 
-#include "engine/scan/unused_names.h"
-
 #include "base/alloc.h"
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/id.h"
-#include "base/log.h"
 #include "engine/admin/replicas.h"
 #include "engine/engine_state.h"
-#include "engine/scan/pass.h"
 #include "engine/scan/scan.h"
 #include "store/migrate.h"
 
@@ -41,7 +37,7 @@
 
 #define STALE_US (3600 * WEFT_SECOND)
 #define BEAT_US  (300 * WEFT_SECOND)
-#define PAUSE_US WEFT_UNUSED_RETIRED_US /* from the end of a walk: what it retired is due then */
+#define PAUSE_US WEFT_UNUSED_RETIRED_US /* between walks: rows retired by the last one are due */
 
 enum {
     WINDOW = 1 << 22,
@@ -57,7 +53,7 @@ enum {
 enum phase { EXECUTIONS, ATTEMPTS, DRAINING, WORKERS, PARTS, JUDGE_NAMES, JUDGE_QUEUES, PHASES };
 
 /* The order of the table in pass.c. */
-enum { SCANNED, NOTED, RETIRED, REMOVED, WANTED_AGAIN, COUNTERS };
+enum { SCANNED, NOTED, RETIRED, REMOVED, WANTED_AGAIN };
 
 struct weft_unused_walk {
     weft_usec began_us;
@@ -67,15 +63,6 @@ struct weft_unused_walk {
     struct weft_id id; /* the last row that was read, as far as its table has these */
     int32_t epoch, replay, number;
     uint8_t *met[2]; /* owned; bits, by enum weft_interned */
-};
-
-struct pass {
-    struct weft_engine *engine;
-    const struct weft_pass_config *config;
-    struct weft_arena *arena;
-    struct weft_unused_walk *walk;
-    int32_t ns; /* judged are rows of this namespace; 0: all, -1: none */
-    uint64_t count[COUNTERS];
 };
 
 /* ---- The walk -------------------------------------------------------------------------------- */
@@ -140,9 +127,9 @@ static void next_phase(struct weft_unused_walk *walk)
 }
 
 /* The statement that reads on from where the walk is. */
-static void read_call(const struct pass *pass, uint32_t most, struct weft_call *call)
+static void read_call(const struct weft_pass *pass, uint32_t most, struct weft_call *call)
 {
-    const struct weft_unused_walk *walk = pass->walk;
+    const struct weft_unused_walk *walk = pass->engine->unused.walk;
     switch (walk->phase) {
     case EXECUTIONS:
         *weft_call_unused_executions(call, pass->arena) =
@@ -167,7 +154,7 @@ static void read_call(const struct pass *pass, uint32_t most, struct weft_call *
     }
 }
 
-/* Marks what a row refers to, and goes on behind it. A NULL is 0, which no row has as its id. */
+/* Marks the ids that a row refers to, and moves behind it. NULL is 0, which is no id. */
 static void take_row(struct weft_unused_walk *walk, const struct weft_rows *rows, size_t i)
 {
     switch (walk->phase) {
@@ -208,7 +195,7 @@ static void take_row(struct weft_unused_walk *walk, const struct weft_rows *rows
     }
 }
 
-static enum weft_rc read_on(struct pass *pass, uint32_t most, size_t *ret_rows,
+static enum weft_rc read_on(struct weft_pass *pass, uint32_t most, size_t *ret_rows,
                             struct weft_err *err)
 {
     struct weft_call call;
@@ -218,26 +205,26 @@ static enum weft_rc read_on(struct pass *pass, uint32_t most, size_t *ret_rows,
     if (rc)
         return rc;
     for (size_t i = 0; i < rows.count; i++)
-        take_row(pass->walk, &rows, i);
+        take_row(pass->engine->unused.walk, &rows, i);
     *ret_rows = rows.count;
     return WEFT_OK;
 }
 
 /* ---- Judging --------------------------------------------------------------------------------- */
 
-/* What becomes of the rows of one read. */
+/* What the pass does with a row. */
 enum verdict { NOTE, FORGET, RETIRE, REMOVE, KEEP, VERDICTS };
 
 struct judged {
-    struct pass *pass;
+    struct weft_pass *pass;
     enum weft_interned what;
     int32_t *id[VERDICTS];
     size_t count[VERDICTS];
     size_t removed; /* by the last try */
 };
 
-/* Whether a binary that does not look for retired rows may be at work on the store. */
-static enum weft_rc older_is_alive(struct pass *pass, bool *ret_alive, struct weft_err *err)
+/* Whether a server that does not check for retired rows uses the store. */
+static enum weft_rc older_is_alive(struct weft_pass *pass, bool *ret_alive, struct weft_err *err)
 {
     struct weft_replica_rows rows;
     weft_usec now_us = weft_clock_now(pass->engine->clock);
@@ -256,7 +243,7 @@ static enum weft_rc older_is_alive(struct pass *pass, bool *ret_alive, struct we
 /* How many rows may be retired now; rows removed in the same pass make room. */
 static enum weft_rc find_room(const struct judged *judged, size_t *ret_room, struct weft_err *err)
 {
-    struct pass *pass = judged->pass;
+    struct weft_pass *pass = judged->pass;
     struct weft_call call;
     struct weft_rows rows = {0};
     bool old = false;
@@ -270,17 +257,15 @@ static enum weft_rc find_room(const struct judged *judged, size_t *ret_room, str
     return rc;
 }
 
-static enum verdict judge(const struct judged *judged, const struct weft_rows *rows, size_t i)
+static enum verdict judge(const struct judged *judged, const struct weft_unused_names_out *row)
 {
-    const struct weft_unused_walk *walk = judged->pass->walk;
-    const struct weft_unused_names_out *row = &weft_out_unused_names(rows)[i];
+    const struct weft_unused_walk *walk = judged->pass->engine->unused.walk;
     bool noted = row->since.set;
     bool retired = row->retired.set;
     if (is_met(walk, judged->what, row->id))
         return retired ? KEEP : noted ? FORGET : VERDICTS;
-    if (retired) {
+    if (retired)
         return row->retired.value <= walk->began_us - WEFT_UNUSED_RETIRED_US ? REMOVE : VERDICTS;
-    }
     if (!noted)
         return NOTE;
     return row->since.value <= walk->began_us - judged->pass->engine->unused.after_us ? RETIRE
@@ -315,7 +300,7 @@ static enum weft_rc remove_rows(struct weft_tx *tx, struct judged *judged, struc
         return WEFT_OK;
     struct weft_retired_take_in *in =
         weft_call_retired_take(&call, tx->arena, judged->count[REMOVE]);
-    in->before = judged->pass->walk->began_us - WEFT_UNUSED_RETIRED_US;
+    in->before = judged->pass->engine->unused.walk->began_us - WEFT_UNUSED_RETIRED_US;
     put_rows(judged, REMOVE, &in->row->interned);
     enum weft_rc rc = weft_tx_run(tx, &call, 1, &taken, err);
     if (rc || taken.count == 0)
@@ -349,7 +334,7 @@ static enum weft_rc write_body(struct weft_tx *tx, void *context, struct weft_er
     if (count[NOTE] > 0) {
         struct weft_unused_note_in *in =
             weft_call_unused_note(&call[calls++], tx->arena, count[NOTE]);
-        in->since = judged->pass->walk->began_us;
+        in->since = judged->pass->engine->unused.walk->began_us;
         put_rows(judged, NOTE, &in->row->interned);
     }
     if (count[RETIRE] > 0) {
@@ -366,14 +351,15 @@ static enum weft_rc write_body(struct weft_tx *tx, void *context, struct weft_er
 
 static enum weft_rc write_judged(struct judged *judged, struct weft_err *err)
 {
-    struct pass *pass = judged->pass;
+    struct weft_pass *pass = judged->pass;
     size_t all = 0;
     for (size_t i = 0; i < VERDICTS; i++)
         all += judged->count[i];
     if (all == 0)
         return WEFT_OK;
-    struct weft_tx tx = {
-        .engine = pass->engine, .arena = weft_arena_new(), .history = pass->walk->history};
+    struct weft_tx tx = {.engine = pass->engine,
+                         .arena = weft_arena_new(),
+                         .history = pass->engine->unused.walk->history};
     enum weft_rc rc = weft_tx_do(&tx, WEFT_TX_WRITE, write_body, judged, err);
     weft_arena_free(tx.arena);
     if (rc)
@@ -385,10 +371,10 @@ static enum weft_rc write_judged(struct judged *judged, struct weft_err *err)
     return WEFT_OK;
 }
 
-static enum weft_rc judge_on(struct pass *pass, uint32_t most, size_t *ret_rows,
+static enum weft_rc judge_on(struct weft_pass *pass, uint32_t most, size_t *ret_rows,
                              struct weft_err *err)
 {
-    struct weft_unused_walk *walk = pass->walk;
+    struct weft_unused_walk *walk = pass->engine->unused.walk;
     struct judged judged = {.pass = pass,
                             .what = walk->phase == JUDGE_NAMES ? WEFT_INTERNED_NAME
                                                                : WEFT_INTERNED_QUEUE};
@@ -407,7 +393,7 @@ static enum weft_rc judge_on(struct pass *pass, uint32_t most, size_t *ret_rows,
         judged.id[i] = weft_new_array(pass->arena, int32_t, rc ? 1 : rows.count + 1);
     const struct weft_unused_names_out *row = weft_out_unused_names(&rows);
     for (size_t i = 0; i < rows.count && !rc; i++) {
-        enum verdict verdict = judge(&judged, &rows, i);
+        enum verdict verdict = judge(&judged, &row[i]);
         if (verdict != VERDICTS)
             judged.id[verdict][judged.count[verdict]++] = row[i].id;
     }
@@ -426,10 +412,11 @@ static enum weft_rc judge_on(struct pass *pass, uint32_t most, size_t *ret_rows,
 
 /* ---- Turns ----------------------------------------------------------------------------------- */
 
-/* Takes the turn, or says that this process still walks; no walk is left when it has none. */
-static enum weft_rc take_turn(struct pass *pass, struct weft_err *err)
+/* Takes the turn, or renews it; frees the walk if another process has the turn. */
+static enum weft_rc take_turn(struct weft_pass *pass, struct weft_err *err)
 {
     struct weft_engine *engine = pass->engine;
+    struct weft_unused_walk **walk = &engine->unused.walk;
     struct weft_call call;
     struct weft_rows rows = {0};
     weft_usec now_us = weft_clock_now(engine->clock);
@@ -438,98 +425,81 @@ static enum weft_rc take_turn(struct pass *pass, struct weft_err *err)
     if (rc || rows.count == 0)
         return rc;
     const struct weft_unused_turn_out *row = weft_out_unused_turn(&rows);
-    int64_t walker = row->walker;
-    weft_usec seen_us = row->seen;
-    bool ours = walker == engine->unused.walker;
-    if (pass->walk && (!ours || pass->walk->history != weft_engine_history(engine))) {
-        walk_free(pass->walk);
-        pass->walk = NULL;
+    bool ours = row->walker == engine->unused.walker;
+    if (*walk && (!ours || (*walk)->history != weft_engine_history(engine))) {
+        walk_free(*walk);
+        *walk = NULL;
     }
-    if (pass->walk && now_us - seen_us < BEAT_US)
+    if (*walk && now_us - row->seen < BEAT_US)
         return WEFT_OK;
-    if (!pass->walk && (row->next > now_us || (!ours && seen_us > now_us - STALE_US)))
+    if (!*walk && (row->next > now_us || (!ours && row->seen > now_us - STALE_US)))
         return WEFT_OK;
-    struct weft_unused_take_in *take = weft_call_unused_take(&call, pass->arena);
-    take->walker = engine->unused.walker;
-    take->now = now_us;
-    take->old_walker = walker;
-    take->old_seen = seen_us;
+    *weft_call_unused_take(&call, pass->arena) =
+        (struct weft_unused_take_in){.walker = engine->unused.walker,
+                                     .now = now_us,
+                                     .old_walker = row->walker,
+                                     .old_seen = row->seen};
     rc = weft_tx_once(engine, WEFT_TX_WRITE, &call, pass->arena, &rows, err);
-    if (!rc && !pass->walk && rows.count > 0)
-        pass->walk = walk_new(engine, now_us);
+    if (!rc && !*walk && rows.count > 0)
+        *walk = walk_new(engine, now_us);
     return rc;
 }
 
-/* The walk is over: the next one has the next window, if there is one. */
-static enum weft_rc end_walk(struct pass *pass, struct weft_err *err)
+/* Ends a walk over all tables: the next walk has the next window, if there is one. */
+static enum weft_rc end_walk(struct weft_pass *pass, struct weft_err *err)
 {
     struct weft_engine *engine = pass->engine;
+    struct weft_unused *unused = &engine->unused;
     struct weft_call call;
     struct weft_rows rows = {0};
     weft_call_unused_last(&call, pass->arena);
     enum weft_rc rc = weft_tx_once(engine, WEFT_TX_READ, &call, pass->arena, &rows, err);
     if (rc)
         return rc;
-    bool more = weft_out_unused_last(&rows)->id - pass->walk->base > WINDOW;
+    bool more = weft_out_unused_last(&rows)->id - unused->walk->base > WINDOW;
     *weft_call_unused_end(&call, pass->arena) = (struct weft_unused_end_in){
-        .walker = engine->unused.walker, .next = weft_clock_now(engine->clock) + PAUSE_US};
+        .walker = unused->walker, .next = weft_clock_now(engine->clock) + PAUSE_US};
     rc = weft_tx_once(engine, WEFT_TX_WRITE, &call, pass->arena, NULL, err);
     if (rc)
         return rc;
-    engine->unused.base = more ? pass->walk->base + WINDOW : 0;
-    walk_free(pass->walk);
-    pass->walk = NULL;
+    unused->base = more ? unused->walk->base + WINDOW : 0;
+    walk_free(unused->walk);
+    unused->walk = NULL;
     return WEFT_OK;
 }
 
-static enum weft_rc walk_on(struct pass *pass, struct weft_err *err)
+static enum weft_rc walk_on(struct weft_pass *pass, struct weft_err *err)
 {
     enum weft_rc rc = take_turn(pass, err);
+    struct weft_unused_walk *walk = pass->engine->unused.walk;
     uint32_t left = pass->config->batch;
-    while (!rc && pass->walk && pass->walk->phase < PHASES && left > 0) {
+    while (!rc && walk && walk->phase < PHASES && left > 0) {
         uint32_t most = left < WEFT_BATCH_MAX ? left : WEFT_BATCH_MAX;
         size_t rows = 0;
-        rc = pass->walk->phase < JUDGE_NAMES ? read_on(pass, most, &rows, err)
-                                             : judge_on(pass, most, &rows, err);
+        rc = walk->phase < JUDGE_NAMES ? read_on(pass, most, &rows, err)
+                                       : judge_on(pass, most, &rows, err);
         pass->count[SCANNED] += rows;
         left -= (uint32_t)rows;
         if (!rc && rows < most)
-            next_phase(pass->walk);
+            next_phase(walk);
     }
-    return !rc && pass->walk && pass->walk->phase == PHASES ? end_walk(pass, err) : rc;
+    return !rc && walk && walk->phase == PHASES ? end_walk(pass, err) : rc;
 }
 
-enum weft_rc weft_unused_names_run(struct weft_engine *engine,
-                                   const struct weft_pass_config *config,
-                                   struct weft_pass_report *ret_report, struct weft_err *err)
+enum weft_rc weft_unused_names_run(struct weft_pass *pass, struct weft_err *err)
 {
-    struct weft_unused *unused = &engine->unused;
-    struct pass pass = {.engine = engine, .config = config};
-    enum weft_rc rc = weft_pass_namespace(engine, config, &pass.ns, err);
-    if (rc)
-        return rc;
+    struct weft_unused *unused = &pass->engine->unused;
     /* A pass has the walk to itself; another one beside it has nothing to do. */
     pthread_mutex_lock(&unused->lock);
     bool busy = unused->busy;
-    pass.walk = busy ? NULL : unused->walk;
-    if (!busy) {
-        unused->busy = true;
-        unused->walk = NULL;
-    }
+    unused->busy = true;
     pthread_mutex_unlock(&unused->lock);
-    if (!busy && unused->after_us > 0) {
-        pass.arena = weft_arena_new();
-        rc = walk_on(&pass, err);
-        weft_arena_free(pass.arena);
-    }
-    if (!busy) {
-        pthread_mutex_lock(&unused->lock);
-        unused->walk = pass.walk;
-        unused->busy = false;
-        pthread_mutex_unlock(&unused->lock);
-    }
-    *ret_report = (struct weft_pass_report){.handled = pass.count[RETIRED] + pass.count[REMOVED],
-                                            .next_due_us = WEFT_NEVER};
-    weft_pass_count(ret_report, WEFT_SCANNER_UNUSED_NAMES, pass.count);
+    if (busy)
+        return WEFT_OK;
+    enum weft_rc rc = unused->after_us > 0 ? walk_on(pass, err) : WEFT_OK;
+    pthread_mutex_lock(&unused->lock);
+    unused->busy = false;
+    pthread_mutex_unlock(&unused->lock);
+    pass->report.handled = pass->count[RETIRED] + pass->count[REMOVED];
     return rc;
 }

@@ -14,78 +14,44 @@
  * that received the claim writes it again.
  */
 
-#include "base/arena.h"
-#include "base/limits.h"
-#include "engine/scan/pass.h"
+#include "engine/engine_state.h"
 #include "engine/scan/scan.h"
-#include "engine/tx/tx.h"
-#include "store/store.h"
-#include "weft/admin.h"
 
 #define REPLICA_KEPT_US ((weft_usec)24 * 3600 * WEFT_SECOND)
 
-enum { PROCESSED, REPLICAS, HOLDING, SKIPPED_LOCKED, COUNTERS };
-
-struct expiry {
-    const struct weft_pass_config *config;
-    int32_t ns; /* see weft_pass_namespace() */
-    struct weft_rows workers, replicas;
-};
+/* The order of the table in pass.c. */
+enum { PROCESSED, REPLICAS, HOLDING, SKIPPED_LOCKED };
 
 static enum weft_rc expire(struct weft_tx *tx, void *context, struct weft_err *err)
 {
-    struct expiry *expiry = context;
+    struct weft_pass *pass = context;
+    uint64_t batch = pass->config->batch;
     struct weft_call call[2];
     struct weft_rows rows[2];
     *weft_call_worker_expire(&call[0], tx->arena) =
         (struct weft_worker_expire_in){.before = tx->now_us - WEFT_WORKER_TTL_US,
-                                       .namespace = weft_unless_zero(expiry->ns),
-                                       .batch = expiry->config->batch};
+                                       .namespace = weft_unless_zero(pass->ns),
+                                       .batch = (int64_t)batch};
     *weft_call_replica_expire(&call[1], tx->arena) = (struct weft_replica_expire_in){
-        .before = tx->now_us - REPLICA_KEPT_US, .batch = expiry->config->batch};
+        .before = tx->now_us - REPLICA_KEPT_US, .batch = (int64_t)batch};
     enum weft_rc rc = weft_tx_run(tx, call, 2, rows, err);
-    expiry->workers = rows[0];
-    expiry->replicas = rows[1];
-    return rc;
-}
-
-static struct weft_pass_report report_of(const struct expiry *expiry)
-{
-    uint64_t batch = expiry->config->batch;
-    const struct weft_worker_expire_out *row = weft_out_worker_expire(&expiry->workers);
-    uint64_t removed = row->removed;
-    uint64_t free = row->free;
-    uint64_t found = row->found;
-    uint64_t replicas = weft_out_replica_expire(&expiry->replicas)->removed;
-    uint64_t wanted = free < batch ? free : batch;
-    struct weft_pass_report report = {
-        .handled = removed + replicas,
-        .more = removed == batch || replicas == batch,
-        .next_due_us = WEFT_NEVER,
-    };
-    const uint64_t count[COUNTERS] = {
-        [PROCESSED] = removed,
-        [REPLICAS] = replicas,
-        [HOLDING] = found - free,
-        /* In the hands of another replica, which just heard of it or removes it. */
-        [SKIPPED_LOCKED] = wanted > removed ? wanted - removed : 0,
-    };
-    weft_pass_count(&report, WEFT_SCANNER_WORKER_EXPIRY, count);
-    return report;
-}
-
-enum weft_rc weft_worker_expiry_run(struct weft_engine *engine,
-                                    const struct weft_pass_config *config,
-                                    struct weft_pass_report *ret_report, struct weft_err *err)
-{
-    struct expiry expiry = {.config = config};
-    enum weft_rc rc = weft_pass_namespace(engine, config, &expiry.ns, err);
     if (rc)
         return rc;
-    struct weft_tx tx = {.engine = engine, .arena = weft_arena_new()};
-    rc = weft_tx_do(&tx, WEFT_TX_WRITE, expire, &expiry, err);
-    if (!rc)
-        *ret_report = report_of(&expiry);
-    weft_arena_free(tx.arena);
-    return rc;
+    const struct weft_worker_expire_out *row = weft_out_worker_expire(&rows[0]);
+    uint64_t removed = row->removed, free = row->free, wanted = free < batch ? free : batch;
+    uint64_t replicas = weft_out_replica_expire(&rows[1])->removed;
+    pass->count[PROCESSED] = removed;
+    pass->count[REPLICAS] = replicas;
+    pass->count[HOLDING] = row->found - free;
+    /* In the hands of another replica, which just heard of it or removes it. */
+    pass->count[SKIPPED_LOCKED] = wanted > removed ? wanted - removed : 0;
+    pass->report.handled = removed + replicas;
+    pass->report.more = removed == batch || replicas == batch;
+    return WEFT_OK;
+}
+
+enum weft_rc weft_worker_expiry_run(struct weft_pass *pass, struct weft_err *err)
+{
+    struct weft_tx tx = {.engine = pass->engine, .arena = pass->arena};
+    return weft_tx_do(&tx, WEFT_TX_WRITE, expire, pass, err);
 }

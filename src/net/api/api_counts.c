@@ -18,7 +18,7 @@
 #include "base/limits.h"
 #include "core/spec.h"
 #include "core/state.h"
-#include "engine/admin/counts.h"
+#include "engine/admin/tally.h"
 #include "net/api/api.h"
 #include "net/group/group.h"
 #include "net/metrics.h"

@@ -11,11 +11,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/limits.h"
-#include "engine/flow/flow_cancel.h"
-#include "engine/flow/flow_edges.h"
-#include "engine/flow/flow_grow.h"
-#include "engine/flow/flow_read.h"
-#include "engine/flow/flow_submit.h"
+#include "engine/flow/flow.h"
 #include "net/api/api.h"
 #include "net/group/flow_work.h"
 #include "net/request.h"
@@ -322,8 +318,8 @@ static enum weft_rc drain(struct weft_request *request, struct cancelling *cance
         if (cancel->marked)
             rc = weft_engine_flow_drain(engine, &cancel->drain, err);
         else
-            rc = weft_engine_flow_cancel_now(engine, &cancel->args, &cancel->answer.state,
-                                             &cancel->drain, err);
+            rc = weft_engine_flow_cancel(engine, &cancel->args, &cancel->answer.state,
+                                         &cancel->drain, err);
         cancel->marked |= !rc;
         chunks++;
     } while (!rc && cancel->drain.more &&

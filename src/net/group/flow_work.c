@@ -16,7 +16,7 @@
 #include "base/id.h"
 #include "base/log.h"
 #include "engine/flow/cascade.h"
-#include "engine/flow/flow_cancel.h"
+#include "engine/flow/flow.h"
 #include "net/group/group.h"
 #include "net/server.h"
 
@@ -115,9 +115,10 @@ static void run_flows(struct weft_flow_work *work, const struct weft_id *flow, s
         [WEFT_FLOW_DRAINS] = "members of a cancelled flow are left to the cancel_backlog scanner",
     };
     struct weft_err err = {0};
-    enum weft_rc rc = work->kind == WEFT_FLOW_DRAINS
-                          ? drain(work, flow, count, &err)
-                          : weft_engine_cascade_round(work->server->engine, flow, count, &err);
+    enum weft_rc rc =
+        work->kind == WEFT_FLOW_DRAINS
+            ? drain(work, flow, count, &err)
+            : weft_cascade_chunks(work->server->engine, flow, count, WEFT_CASCADE_ROUND, &err);
     if (rc && !work->failing)
         weft_warn(failed[work->kind], F_STR("error", err.text));
     work->failing = rc != WEFT_OK;

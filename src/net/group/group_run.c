@@ -10,7 +10,7 @@
 #include "net/group/group_run.h"
 
 #include "base/err.h"
-#include "engine/admin/access.h"
+#include "engine/admin/tokens.h"
 #include "engine/call.h"
 #include "engine/tx/batch.h"
 #include "net/api/api_control.h"
