@@ -41,22 +41,36 @@ struct steer_call {
     unsigned round; /* of hops that were due before a replay */
 };
 
-/* ---- Items that are not living --------------------------------------------------------------- */
+/*
+ * Which items about one execution share a transaction. A cancel or a revoke changes a row once, and
+ * its repeats read the same execution as a later transaction would. An answer to a new priority or
+ * deadline shows the execution as that item left it, so the next one waits for a later transaction.
+ * A replay takes the row out of `outcome`: its repeat is about a living row.
+ */
+static const struct {
+    enum weft_event_kind event;
+    enum weft_repeats repeats;
+    const char *refusal; /* of an execution in another state */
+} rule[] = {
+    [WEFT_STEER_CANCEL] = {WEFT_EVENT_CANCEL, WEFT_REPEATS_TOGETHER,
+                           "only a living execution can be cancelled"},
+    [WEFT_STEER_REPLAY] = {WEFT_EVENT_REPLAY, WEFT_REPEATS_LATER,
+                           "only an execution that is over can be replayed"},
+    [WEFT_STEER_REPRIORITIZE] = {WEFT_EVENT_PRIORITIZE, WEFT_REPEATS_LATER,
+                                 "only a living execution has a priority to change"},
+    [WEFT_STEER_REVOKE] = {WEFT_EVENT_REVOKE, WEFT_REPEATS_TOGETHER,
+                           "only a running execution has a lease to revoke"},
+    [WEFT_STEER_SET_DEADLINE] = {WEFT_EVENT_SET_DEADLINE, WEFT_REPEATS_LATER,
+                                 "only a living execution can get a deadline"},
+};
 
-static void answer_not_live(struct weft_steered *answer, enum weft_steer_kind kind,
-                            enum weft_state state)
+static struct weft_event event_for(enum weft_steer_kind kind, const struct weft_steer *item)
 {
-    static const char *const wants[] = {
-        [WEFT_STEER_CANCEL] = "only a living execution can be cancelled",
-        [WEFT_STEER_REPLAY] = "only an execution that is over can be replayed",
-        [WEFT_STEER_REPRIORITIZE] = "only a living execution has a priority to change",
-        [WEFT_STEER_REVOKE] = "only a running execution has a lease to revoke",
-        [WEFT_STEER_SET_DEADLINE] = "only a living execution can get a deadline",
-    };
-    *answer = (struct weft_steered){.state = state};
-    weft_fail_field(&answer->err, WEFT_NOT_LIVE, "id", "the execution is %s: %s",
-                    weft_state_name(state), wants[kind]);
+    return (struct weft_event){
+        .kind = rule[kind].event, .priority = item->priority, .deadline_us = item->deadline_us};
 }
+
+/* ---- Items that are not living --------------------------------------------------------------- */
 
 /* Loads the queues of rows (column `queue`), inside the transaction, to know their namespaces. */
 static enum weft_rc know_queues(struct weft_tx *tx, const struct weft_rows *rows,
@@ -114,10 +128,12 @@ static enum weft_rc answer_others(struct weft_tx *tx, struct steer_call *call, c
             size_t i = call->chunk.item[k];
             if (done[k] || !in_namespace(tx->engine, out->queue, call->ns[i]))
                 continue;
-            if (call->steering->kind == WEFT_STEER_CANCEL && out->state == WEFT_STATE_CANCELLED)
-                call->answer[i] = (struct weft_steered){.state = out->state};
-            else
-                answer_not_live(&call->answer[i], call->steering->kind, out->state);
+            enum weft_steer_kind kind = call->steering->kind;
+            call->answer[i] = (struct weft_steered){.state = out->state};
+            if (kind != WEFT_STEER_CANCEL || out->state != WEFT_STATE_CANCELLED)
+                weft_fail_field(&call->answer[i].err, WEFT_NOT_LIVE, "id",
+                                "the execution is %s: %s", weft_state_name(out->state),
+                                rule[kind].refusal);
         }
     }
     return rc;
@@ -156,34 +172,9 @@ static enum weft_rc read_seen(struct weft_tx *tx, const struct steer_call *call,
 
 /* ---- Living rows ----------------------------------------------------------------------------- */
 
-static struct weft_event event_for(enum weft_steer_kind kind, const struct weft_steer *item)
-{
-    static const enum weft_event_kind event[] = {
-        [WEFT_STEER_CANCEL] = WEFT_EVENT_CANCEL,
-        [WEFT_STEER_REPLAY] = WEFT_EVENT_REPLAY,
-        [WEFT_STEER_REPRIORITIZE] = WEFT_EVENT_PRIORITIZE,
-        [WEFT_STEER_REVOKE] = WEFT_EVENT_REVOKE,
-        [WEFT_STEER_SET_DEADLINE] = WEFT_EVENT_SET_DEADLINE,
-    };
-    return (struct weft_event){
-        .kind = event[kind], .priority = item->priority, .deadline_us = item->deadline_us};
-}
-
 static bool same_row(const struct weft_live *a, const struct weft_live *b)
 {
     return a->state == b->state && a->priority == b->priority && a->deadline_us == b->deadline_us;
-}
-
-/*
- * Which items about one execution share a transaction. A cancel or a revoke changes a row once, and
- * its repeats read the same execution as a later transaction would. An answer to a new priority or
- * deadline shows the execution as that item left it, so the next one waits for a later transaction.
- * A replay takes the row out of `outcome`: its repeat is about a living row.
- */
-static enum weft_repeats repeats_of(enum weft_steer_kind kind)
-{
-    return kind == WEFT_STEER_CANCEL || kind == WEFT_STEER_REVOKE ? WEFT_REPEATS_TOGETHER
-                                                                  : WEFT_REPEATS_LATER;
 }
 
 static enum weft_rc steer_body(struct weft_tx *tx, void *context, struct weft_err *err)
@@ -411,7 +402,7 @@ static enum weft_rc run_round(struct weft_engine *engine, const struct steer_cal
                               struct weft_err *err)
 {
     struct weft_chunks chunks =
-        weft_chunks_by_id(&all->ids, skip, repeats_of(all->steering->kind), arena);
+        weft_chunks_by_id(&all->ids, skip, rule[all->steering->kind].repeats, arena);
     enum weft_rc rc = WEFT_OK;
     bool changed = false;
     for (size_t c = 0; c < chunks.count; c++) {
