@@ -237,17 +237,6 @@ static size_t count_if(const struct weft_changes *changes,
     return count;
 }
 
-static void note_flows(struct weft_tx *tx, struct weft_changes *changes,
-                       const struct weft_rows *rows)
-{
-    changes->flow = weft_new_array(tx->arena, struct weft_id, rows->count + 1);
-    changes->flows = 0;
-    const struct weft_live_end_out *row = weft_out_live_end(rows);
-    for (size_t i = 0; i < rows->count; i++)
-        if (row[i].flow.set)
-            changes->flow[changes->flows++] = row[i].flow.value;
-}
-
 enum { PUT, END, ATTEMPT, DRAINING };
 
 void weft_change_calls(struct weft_tx *tx, const struct weft_changes *changes,
@@ -289,7 +278,12 @@ enum weft_rc weft_change_wrote(struct weft_tx *tx, struct weft_changes *changes,
     if (rows[END].count != ended)
         return weft_fail(err, WEFT_INTERNAL, "%zu locked rows changed under their lock",
                          ended - rows[END].count);
-    note_flows(tx, changes, &rows[END]);
+    changes->flow = weft_new_array(tx->arena, struct weft_id, ended + 1);
+    changes->flows = 0;
+    const struct weft_live_end_out *row = weft_out_live_end(&rows[END]);
+    for (size_t i = 0; i < ended; i++)
+        if (row[i].flow.set)
+            changes->flow[changes->flows++] = row[i].flow.value;
     return WEFT_OK;
 }
 

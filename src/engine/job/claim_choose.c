@@ -242,14 +242,24 @@ static void find_rings(struct choice *choice)
     }
 }
 
+/* The index of a tenant in a request; request->tenants: it is new. */
+static size_t find_tenant(const struct weft_claim_request *request, int32_t tenant)
+{
+    size_t t = 0;
+    while (t < request->tenants && request->tenant[t].id != tenant)
+        t++;
+    return t;
+}
+
 static void add_candidate(struct weft_claiming *all, struct weft_claim_request *request,
                           const struct weft_ready *ready, const struct weft_queue *queue)
 {
     const struct weft_lane_setting *setting = weft_claim_setting(ready, queue->lane);
     struct weft_candidate *next = &request->candidate[request->candidates++];
-    *next = (struct weft_candidate){.queue = queue, .lane = WEFT_NO_LANE, .set = setting != NULL};
-    while (next->share < request->tenants && request->tenant[next->share].id != queue->tenant)
-        next->share++;
+    *next = (struct weft_candidate){.queue = queue,
+                                    .share = find_tenant(request, queue->tenant),
+                                    .lane = WEFT_NO_LANE,
+                                    .set = setting != NULL};
     if (next->share == request->tenants) {
         request->tenant[request->tenants] = (struct weft_claim_tenant){.id = queue->tenant};
         request->share[request->tenants++] =
@@ -264,14 +274,6 @@ static void add_candidate(struct weft_claiming *all, struct weft_claim_request *
     all->limit[all->limits++] = (struct weft_limited){.lane = queue->lane};
 }
 
-static bool has_tenant(const struct weft_claim_request *request, int32_t tenant)
-{
-    for (size_t t = 0; t < request->tenants; t++)
-        if (request->tenant[t].id == tenant)
-            return true;
-    return false;
-}
-
 /* Takes the next queue of a tenant that fits. */
 static void take_next(struct choice *choice, struct weft_ring *ring,
                       struct weft_ring_tenant *tenant, bool first)
@@ -282,7 +284,7 @@ static void take_next(struct choice *choice, struct weft_ring *ring,
     tenant->choice = choice->number;
     choice->looks++;
     /* A tenant that was found in another ring has had its first queue. */
-    if (first && choice->rings > 1 && has_tenant(request, tenant->id))
+    if (first && choice->rings > 1 && find_tenant(request, tenant->id) < request->tenants)
         return;
     while (tenant->looked < tenant->count && choice->looks < LOOKS_MAX) {
         const struct weft_listed *listed =

@@ -186,17 +186,6 @@ static enum weft_rc plan_request(struct weft_tx *tx, struct weft_claiming *all,
 
 /* ---- The statement of a round ---------------------------------------------------------------- */
 
-static size_t list_wants(struct weft_claiming *all, struct weft_want *want)
-{
-    size_t count = 0;
-    for (size_t r = 0; r < all->count; r++)
-        for (size_t c = 0; c < all->request[r].candidates; c++)
-            if (all->request[r].candidate[c].take > 0)
-                want[count++] = (struct weft_want){.request = &all->request[r],
-                                                   .candidate = &all->request[r].candidate[c]};
-    return count;
-}
-
 /* Two requests may want the same queue: the later one takes the places behind the earlier. */
 static uint32_t places_before(const struct weft_want *want, size_t at)
 {
@@ -209,15 +198,15 @@ static uint32_t places_before(const struct weft_want *want, size_t at)
 
 /* Prepares claim_above when every want has a floor; otherwise NULL. */
 static struct weft_claim_above_in *find_floors(struct weft_tx *tx, const struct weft_claiming *all,
-                                               const struct weft_want *want, size_t count,
                                                struct weft_call *call)
 {
+    const struct weft_want *want = all->want;
     struct weft_floors *floors = &tx->engine->floors;
     struct weft_floor floor;
     if (all->no_floors || !weft_floor_get(floors, want[0].candidate->queue->id, &floor))
         return NULL;
-    struct weft_claim_above_in *in = weft_call_claim_above(call, tx->arena, count);
-    for (size_t i = 0; i < count; i++) {
+    struct weft_claim_above_in *in = weft_call_claim_above(call, tx->arena, all->wants);
+    for (size_t i = 0; i < all->wants; i++) {
         if (!weft_floor_get(floors, want[i].candidate->queue->id, &floor))
             return NULL;
         in->row[i].floor_priority = floor.priority;
@@ -227,18 +216,18 @@ static struct weft_claim_above_in *find_floors(struct weft_tx *tx, const struct 
     return in;
 }
 
-static void claim_call(struct weft_tx *tx, struct weft_claiming *all, const struct weft_want *want,
-                       size_t count, struct weft_call *call)
+static void claim_call(struct weft_tx *tx, struct weft_claiming *all, struct weft_call *call)
 {
+    const struct weft_want *want = all->want;
     all->asked_us = weft_boot_us();
     all->asked_at_us = weft_clock_now(tx->engine->clock);
     all->floor_tick = weft_floor_tick(&tx->engine->floors);
-    struct weft_claim_above_in *above = find_floors(tx, all, want, count, call);
-    struct weft_claim_in *plain = above ? NULL : weft_call_claim(call, tx->arena, count);
+    struct weft_claim_above_in *above = find_floors(tx, all, call);
+    struct weft_claim_in *plain = above ? NULL : weft_call_claim(call, tx->arena, all->wants);
     if (plain)
         plain->now = tx->now_us;
     all->above = above != NULL;
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < all->wants; i++) {
         const struct weft_candidate *candidate = want[i].candidate;
         uint32_t skip = all->count > 1 ? places_before(want, i) : 0;
         *(above ? &above->row[i].take : &plain->row[i].take) = (struct weft_take_in){
@@ -307,9 +296,10 @@ static const struct weft_head *order_rows(const struct weft_rows *rows, struct w
 }
 
 /* Takes back turns that were planned and found no row, so that no tenant is charged for them. */
-static void settle_round(struct weft_claiming *all, struct weft_want *want, size_t count)
+static void settle_round(struct weft_claiming *all)
 {
-    for (size_t i = 0; i < count; i++) {
+    const struct weft_want *want = all->want;
+    for (size_t i = 0; i < all->wants; i++) {
         struct weft_candidate *candidate = want[i].candidate;
         uint32_t missing = candidate->take - want[i].got;
         if (missing == 0)
@@ -349,11 +339,15 @@ enum weft_rc weft_claim_plan_round(struct weft_tx *tx, struct weft_claiming *all
         candidates += all->request[r].candidates;
     }
     all->want = weft_new_array(tx->arena, struct weft_want, candidates + 1);
-    all->wants = list_wants(all, all->want);
+    for (size_t r = 0; r < all->count; r++)
+        for (size_t c = 0; c < all->request[r].candidates; c++)
+            if (all->request[r].candidate[c].take > 0)
+                all->want[all->wants++] = (struct weft_want){
+                    .request = &all->request[r], .candidate = &all->request[r].candidate[c]};
     if (all->wants == 0)
         return WEFT_OK;
     all->share = (WEFT_BATCH_BYTES - all->bytes) / all->wants;
-    claim_call(tx, all, all->want, all->wants, ret_call);
+    claim_call(tx, all, ret_call);
     return WEFT_OK;
 }
 
@@ -395,7 +389,7 @@ void weft_claim_take_round(struct weft_tx *tx, struct weft_claiming *all,
         item->lease_ms = (item->lease_expires_us - tx->now_us) / WEFT_MS;
     }
     note_floors(tx->engine, all);
-    settle_round(all, all->want, all->wants);
+    settle_round(all);
     bool more = may_have_more(all), room = all->bytes + WEFT_PAYLOAD_MAX <= WEFT_BATCH_BYTES;
     all->contended |=
         more && !room && all->count > 1; /* another claim of the call may have got nothing for it */

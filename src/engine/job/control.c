@@ -41,29 +41,36 @@ struct steer_call {
     unsigned round; /* of hops that were due before a replay */
 };
 
+/*
+ * Which items about one execution share a transaction. A cancel or a revoke changes a row once, and
+ * its repeats read the same execution as a later transaction would. An answer to a new priority or
+ * deadline shows the execution as that item left it, so the next one waits for a later transaction.
+ * A replay takes the row out of `outcome`: its repeat is about a living row.
+ */
+static const struct {
+    enum weft_event_kind event;
+    enum weft_repeats repeats;
+    const char *refusal; /* of an execution in another state */
+} rule[] = {
+    [WEFT_STEER_CANCEL] = {WEFT_EVENT_CANCEL, WEFT_REPEATS_TOGETHER,
+                           "only a living execution can be cancelled"},
+    [WEFT_STEER_REPLAY] = {WEFT_EVENT_REPLAY, WEFT_REPEATS_LATER,
+                           "only an execution that is over can be replayed"},
+    [WEFT_STEER_REPRIORITIZE] = {WEFT_EVENT_PRIORITIZE, WEFT_REPEATS_LATER,
+                                 "only a living execution has a priority to change"},
+    [WEFT_STEER_REVOKE] = {WEFT_EVENT_REVOKE, WEFT_REPEATS_TOGETHER,
+                           "only a running execution has a lease to revoke"},
+    [WEFT_STEER_SET_DEADLINE] = {WEFT_EVENT_SET_DEADLINE, WEFT_REPEATS_LATER,
+                                 "only a living execution can get a deadline"},
+};
+
+static struct weft_event event_for(enum weft_steer_kind kind, const struct weft_steer *item)
+{
+    return (struct weft_event){
+        .kind = rule[kind].event, .priority = item->priority, .deadline_us = item->deadline_us};
+}
+
 /* ---- Items that are not living --------------------------------------------------------------- */
-
-static void answer_not_found(const struct steer_call *call, size_t i)
-{
-    const struct weft_err *story =
-        weft_err_new(call->steering->arena, WEFT_NOT_FOUND, "id", "there is no such execution");
-    call->answer[i] = (struct weft_steer_result){WEFT_FAILED(story)};
-}
-
-static void answer_not_live(const struct steer_call *call, size_t i, enum weft_state state)
-{
-    static const char *const wants[] = {
-        [WEFT_STEER_CANCEL] = "only a living execution can be cancelled",
-        [WEFT_STEER_REPLAY] = "only an execution that is over can be replayed",
-        [WEFT_STEER_REPRIORITIZE] = "only a living execution has a priority to change",
-        [WEFT_STEER_REVOKE] = "only a running execution has a lease to revoke",
-        [WEFT_STEER_SET_DEADLINE] = "only a living execution can get a deadline",
-    };
-    const struct weft_err *story =
-        weft_err_new(call->steering->arena, WEFT_NOT_LIVE, "id", "the execution is %s: %s",
-                     weft_state_name(state), wants[call->steering->kind]);
-    call->answer[i] = (struct weft_steer_result){WEFT_FAILED(story), .state = state};
-}
 
 /* Loads the queues of rows (column `queue`), inside the transaction, to know their namespaces. */
 static enum weft_rc know_queues(struct weft_tx *tx, const struct weft_rows *rows,
@@ -103,7 +110,9 @@ static enum weft_rc answer_others(struct weft_tx *tx, struct steer_call *call, c
         if (done[k])
             continue;
         size_t i = call->chunk.item[k];
-        answer_not_found(call, i);
+        const struct weft_err *story =
+            weft_err_new(call->steering->arena, WEFT_NOT_FOUND, "id", "there is no such execution");
+        call->answer[i] = (struct weft_steer_result){WEFT_FAILED(story)};
         if (asked == 0 || weft_id_cmp(&in->row[asked - 1].id, &call->steering->item[i].id) != 0)
             in->row[asked++].id = call->steering->item[i].id;
     }
@@ -120,10 +129,14 @@ static enum weft_rc answer_others(struct weft_tx *tx, struct steer_call *call, c
             size_t i = call->chunk.item[k];
             if (done[k] || !in_namespace(tx->engine, out->queue, call->ns[i]))
                 continue;
-            if (call->steering->kind == WEFT_STEER_CANCEL && out->state == WEFT_STATE_CANCELLED)
-                call->answer[i] = (struct weft_steer_result){.state = out->state};
-            else
-                answer_not_live(call, i, out->state);
+            enum weft_steer_kind kind = call->steering->kind;
+            const struct weft_err *story = NULL;
+            if (kind != WEFT_STEER_CANCEL || out->state != WEFT_STATE_CANCELLED)
+                story = weft_err_new(call->steering->arena, WEFT_NOT_LIVE, "id",
+                                     "the execution is %s: %s", weft_state_name(out->state),
+                                     rule[kind].refusal);
+            call->answer[i] = (struct weft_steer_result){
+                .err = story, .rc = story ? story->rc : WEFT_OK, .state = out->state};
         }
     }
     return rc;
@@ -162,34 +175,9 @@ static enum weft_rc read_seen(struct weft_tx *tx, const struct steer_call *call,
 
 /* ---- Living rows ----------------------------------------------------------------------------- */
 
-static struct weft_event event_for(enum weft_steer_kind kind, const struct weft_steer *item)
-{
-    static const enum weft_event_kind event[] = {
-        [WEFT_STEER_CANCEL] = WEFT_EVENT_CANCEL,
-        [WEFT_STEER_REPLAY] = WEFT_EVENT_REPLAY,
-        [WEFT_STEER_REPRIORITIZE] = WEFT_EVENT_PRIORITIZE,
-        [WEFT_STEER_REVOKE] = WEFT_EVENT_REVOKE,
-        [WEFT_STEER_SET_DEADLINE] = WEFT_EVENT_SET_DEADLINE,
-    };
-    return (struct weft_event){
-        .kind = event[kind], .priority = item->priority, .deadline_us = item->deadline_us};
-}
-
 static bool same_row(const struct weft_live *a, const struct weft_live *b)
 {
     return a->state == b->state && a->priority == b->priority && a->deadline_us == b->deadline_us;
-}
-
-/*
- * Which items about one execution share a transaction. A cancel or a revoke changes a row once, and
- * its repeats read the same execution as a later transaction would. An answer to a new priority or
- * deadline shows the execution as that item left it, so the next one waits for a later transaction.
- * A replay takes the row out of `outcome`: its repeat is about a living row.
- */
-static enum weft_repeats repeats_of(enum weft_steer_kind kind)
-{
-    return kind == WEFT_STEER_CANCEL || kind == WEFT_STEER_REVOKE ? WEFT_REPEATS_TOGETHER
-                                                                  : WEFT_REPEATS_LATER;
 }
 
 static enum weft_rc steer_body(struct weft_tx *tx, void *context, struct weft_err *err)
@@ -421,7 +409,7 @@ static enum weft_rc run_round(struct weft_engine *engine, const struct steer_cal
                               struct weft_err *err)
 {
     struct weft_chunks chunks =
-        weft_chunks_by_id(&all->ids, skip, repeats_of(all->steering->kind), arena);
+        weft_chunks_by_id(&all->ids, skip, rule[all->steering->kind].repeats, arena);
     enum weft_rc rc = WEFT_OK;
     bool changed = false;
     for (size_t c = 0; c < chunks.count; c++) {

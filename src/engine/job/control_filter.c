@@ -100,6 +100,7 @@ struct sweep {
     size_t refused_count;
 };
 
+/* Steers items by id. The ids may be sweep->refused, which is written after they were read. */
 static enum weft_rc steer_items(struct weft_engine *engine, struct sweep *sweep,
                                 const struct weft_id *id, size_t count, struct weft_err *err)
 {
@@ -131,13 +132,10 @@ static enum weft_rc steer_refused(struct weft_engine *engine, struct sweep *swee
     enum weft_rc rc = WEFT_OK;
     uint64_t before = 0;
     while (!rc && sweep->refused_count > 0 && sweep->count.changed > before) {
-        struct weft_arena *arena = weft_arena_new();
         size_t count = sweep->refused_count;
-        struct weft_id *id = weft_arena_dup(arena, sweep->refused, count * sizeof(*id));
         before = sweep->count.changed;
         sweep->refused_count = 0;
-        rc = steer_items(engine, sweep, id, count, err);
-        weft_arena_free(arena);
+        rc = steer_items(engine, sweep, sweep->refused, count, err);
     }
     return rc;
 }

@@ -45,8 +45,9 @@ struct weft_lease_call {
     struct weft_rows completed;  /* the same, of completions */
     bool maybe_committed;        /* an earlier try may have been committed: see weft_tx */
     bool *found;                 /* which of the chunk held their leases; of the last try too */
-    enum weft_state
-        *state; /* of the others: their rows at their turn, NONE: ask the record; or NULL */
+    /* NULL, or for each item that held no lease the state of its row at its turn, as the items
+     * before it left the row; NONE: the row was not locked. */
+    enum weft_state *state;
 };
 
 /* A call with all its items. */
@@ -70,7 +71,7 @@ WEFT_MUST_CHECK enum weft_rc weft_lease_run_chunk(struct weft_engine *engine,
 WEFT_MUST_CHECK enum weft_rc weft_lease_end_chunk(struct weft_tx *tx, struct weft_lease_call *call,
                                                   enum weft_rc rc, struct weft_err *err);
 
-/* The whole of it. */
+/* Runs a whole call. */
 WEFT_MUST_CHECK enum weft_rc weft_lease_run(struct weft_engine *engine,
                                             const struct weft_lease_op *op, const void *item,
                                             size_t count, struct weft_arena *arena,

@@ -73,57 +73,37 @@ struct weft_id weft_id_above(const struct weft_id_short *wanted)
     return i >= 0 ? above : WEFT_ID_LAST;
 }
 
-static enum weft_rc check_filter(const struct weft_filter *filter, struct weft_arena *arena,
-                                 struct resolved_filter *out, struct weft_err *err)
-{
-    const struct {
-        const char *text, *field;
-    } name[] = {
-        {filter->lane, "lane"},
-        {filter->tenant, "tenant"},
-        {filter->kind, "kind"},
-        {filter->worker, "worker"},
-    };
-    enum weft_rc rc = WEFT_OK;
-    for (size_t i = 0; i < WEFT_LEN(name) && !rc; i++)
-        rc = name[i].text ? weft_name_check(name[i].text, name[i].field, err) : WEFT_OK;
-    if (!rc && filter->tag)
-        rc = weft_tag_needle(filter->tag, arena, &out->needle, err);
-    if (!rc && filter->error_class)
-        rc = weft_text_check(filter->error_class, WEFT_CLASS_MAX, "error_class", err);
-    if (!rc && (unsigned)filter->state >= WEFT_STATE_COUNT)
-        rc = weft_fail_field(err, WEFT_INVALID_VALUE, "state", "there is no such state");
-    if (!rc && filter->id)
-        rc = weft_short_read(filter->id, &out->short_id, err);
-    return rc;
-}
-
-/* The names that the filter gives, as the store numbers them. */
+/* Checks the names that the filter gives and finds their numbers in the store. */
 static enum weft_rc resolve_names(struct weft_engine *engine, const struct weft_filter *filter,
                                   struct resolved_filter *out, struct weft_err *err)
 {
     const struct {
+        const char *field, *text;
+        int32_t *id; /* NULL: it has no number */
         enum weft_name_sort sort;
-        const char *text;
-        int32_t *id;
     } row[] = {
-        {WEFT_NAME_LANE, filter->lane, &out->lane},
-        {WEFT_NAME_TENANT, filter->tenant, &out->tenant},
-        {WEFT_NAME_WORKER, filter->worker, &out->worker},
+        {"lane", filter->lane, &out->lane, WEFT_NAME_LANE},
+        {"tenant", filter->tenant, &out->tenant, WEFT_NAME_TENANT},
+        {"kind", filter->kind, NULL, 0},
+        {"worker", filter->worker, &out->worker, WEFT_NAME_WORKER},
     };
     struct weft_name_want want[WEFT_LEN(row)];
+    int32_t *id[WEFT_LEN(row)];
     size_t count = 0;
-    for (size_t i = 0; i < WEFT_LEN(row); i++)
-        if (row[i].text)
-            want[count++] =
-                (struct weft_name_want){.sort = row[i].sort, .ns = out->ns, .text = row[i].text};
-    enum weft_rc rc = count ? weft_intern_names(engine, false, want, count, err) : WEFT_OK;
+    enum weft_rc rc = WEFT_OK;
+    for (size_t i = 0; i < WEFT_LEN(row) && !rc; i++) {
+        rc = row[i].text ? weft_name_check(row[i].text, row[i].field, err) : WEFT_OK;
+        id[count] = row[i].id;
+        want[count] =
+            (struct weft_name_want){.sort = row[i].sort, .ns = out->ns, .text = row[i].text};
+        count += row[i].text && row[i].id;
+    }
+    if (!rc && count > 0)
+        rc = weft_intern_names(engine, false, want, count, err);
     out->nothing = out->ns == 0;
-    for (size_t i = 0, k = 0; i < WEFT_LEN(row) && !rc; i++) {
-        if (!row[i].text)
-            continue;
-        *row[i].id = want[k++].id;
-        out->nothing |= *row[i].id == 0;
+    for (size_t i = 0; i < count && !rc; i++) {
+        *id[i] = want[i].id;
+        out->nothing |= want[i].id == 0;
     }
     return rc;
 }
@@ -156,9 +136,15 @@ static enum weft_rc resolve_filter(struct weft_engine *engine, const struct weft
     *out = (struct resolved_filter){0};
     enum weft_rc rc = weft_find_namespace(engine, filter->ns, &out->ns, err);
     if (!rc)
-        rc = check_filter(filter, arena, out, err);
-    if (!rc)
         rc = resolve_names(engine, filter, out, err);
+    if (!rc && filter->tag)
+        rc = weft_tag_needle(filter->tag, arena, &out->needle, err);
+    if (!rc && filter->error_class)
+        rc = weft_text_check(filter->error_class, WEFT_CLASS_MAX, "error_class", err);
+    if (!rc && (unsigned)filter->state >= WEFT_STATE_COUNT)
+        rc = weft_fail_field(err, WEFT_INVALID_VALUE, "state", "there is no such state");
+    if (!rc && filter->id)
+        rc = weft_short_read(filter->id, &out->short_id, err);
     resolve_range(filter, out);
     return rc;
 }

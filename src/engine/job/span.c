@@ -68,19 +68,18 @@ enum weft_rc weft_spans_remove(struct weft_tx *tx, struct weft_span_row *row, si
                                struct weft_err *err)
 {
     struct weft_call call;
-    size_t groups = 0;
+    struct weft_spans_remove_in *in = weft_call_spans_remove(&call, tx->arena, count);
+    size_t spans = 0;
     weft_spans_find(row, count, tx->arena);
-    for (size_t i = 0; i < count; i++)
-        groups += row[i].count > 0;
-    if (groups == 0)
-        return WEFT_OK;
-    struct weft_spans_remove_in *in = weft_call_spans_remove(&call, tx->arena, groups);
-    for (size_t i = 0, at = 0; i < count; i++) {
+    for (size_t i = 0; i < count; i++) {
         if (row[i].count == 0)
             continue;
-        in->row[at].namespace = row[i].ns;
-        in->row[at].first = row[i].first;
-        in->row[at++].last = weft_span_end(&row[i].id);
+        in->row[spans].namespace = row[i].ns;
+        in->row[spans].first = row[i].first;
+        in->row[spans++].last = weft_span_end(&row[i].id);
     }
+    call.rows = spans;
+    if (spans == 0)
+        return WEFT_OK;
     return weft_tx_run(tx, &call, 1, NULL, err);
 }

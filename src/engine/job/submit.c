@@ -210,17 +210,16 @@ static enum weft_rc answer_losers(struct weft_tx *tx, struct weft_submission **l
                                   struct weft_arena *arena, struct weft_err *err)
 {
     size_t keys = 0;
-    for (size_t i = 0; i < count; i++)
-        keys += i == 0 || !same_key(loser[i - 1], loser[i]);
     struct weft_call read;
     struct weft_rows taken;
-    struct weft_key_read_in *in = weft_call_key_read(&read, tx->arena, keys);
-    for (size_t i = 0, at = 0; i < count; i++) {
+    struct weft_key_read_in *in = weft_call_key_read(&read, tx->arena, count);
+    for (size_t i = 0; i < count; i++) {
         if (i > 0 && same_key(loser[i - 1], loser[i]))
             continue;
-        in->row[at].namespace = loser[i]->queue->ns;
-        in->row[at++].key = loser[i]->spec.key;
+        in->row[keys].namespace = loser[i]->queue->ns;
+        in->row[keys++].key = loser[i]->spec.key;
     }
+    read.rows = keys;
     enum weft_rc rc = weft_tx_run(tx, &read, 1, &taken, err);
     for (size_t i = 0; i < count && !rc; i++)
         answer_taken(loser[i], &taken, arena);
