@@ -110,11 +110,6 @@ static void on_leases(void *context, const int32_t *worker, size_t count)
     weft_notices_add_workers(server->notices, worker, count);
 }
 
-static void on_ended(void *context, const struct weft_id *id, size_t count)
-{
-    weft_wait_ended(context, id, count);
-}
-
 bool weft_server_wants_tokens(const struct weft_server *server)
 {
     return server->config.tokens || !server->listener.loopback;
@@ -189,7 +184,8 @@ enum weft_rc weft_server_open(struct weft_server *server, struct weft_err *err)
     weft_engine_on_news(server->engine, on_news, server);
     weft_engine_on_leases(server->engine, on_leases, server);
     weft_engine_on_flows(server->engine, weft_flow_work_add, server->cascades);
-    weft_engine_on_ended(server->engine, on_ended, server, weft_waits_for_ends(server->waits));
+    weft_engine_on_ended(server->engine, weft_wait_ended, server,
+                         weft_waits_for_ends(server->waits));
     weft_engine_on_side_work(server->engine, weft_groups_side_work, server->groups);
     atomic_store(&server->open, true);
     weft_waits_start(server->waits);

@@ -12,10 +12,11 @@ import statistics
 import threading
 import time
 
-from harness import STORE, Calls, Raw, Tap, metric_sum, metrics, pause, scratch, serve, until
+from harness import (SANITIZED, STORE, Calls, Raw, Tap, metric_sum, metrics, pause, scratch, serve,
+                     until)
 
 TURNS = 3
-PROMPT_MS = 250
+PROMPT_MS = 500 if SANITIZED else 250
 SETTLED_S = 0.5  # a read looks after 50, 150 and 350 ms, and then not by itself
 DUE_S = 1.5
 

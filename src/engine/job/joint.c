@@ -67,6 +67,9 @@ static const struct kind *kind_of(const struct weft_joint_call *call)
 /* ---- The transaction ------------------------------------------------------------------------- */
 
 struct joint {
+    struct weft_tx tx;
+    struct weft_arena *scratch; /* of begin and end */
+    struct weft_arena *rows; /* of the transaction, unless a call has an arena for them; or NULL */
     struct weft_part *part[WEFT_JOINT_MAX];
     size_t count;
     bool declined[WEFT_JOINT_MAX]; /* in the last try */
@@ -104,9 +107,12 @@ static enum weft_part_fate judge(const struct weft_part *part, const struct weft
     return tx->maybe_committed ? WEFT_PART_MAYBE_COMMITTED : WEFT_PART_ALONE;
 }
 
-static void run_joint(struct weft_tx *tx, struct joint *joint)
+static void run_joint(struct joint *joint)
 {
+    struct weft_tx *tx = &joint->tx;
     struct weft_err story = {0};
+    if (!tx->arena)
+        tx->arena = joint->rows = weft_arena_new();
     tx->repeatable = true;
     for (size_t i = 0; i < joint->count; i++)
         tx->repeatable &= joint->part[i]->repeatable;
@@ -134,42 +140,45 @@ static int turn_of(const struct weft_joint_call *call)
     return kind_of(call)->goes_on ? ENDS_BEHIND : ENDS_FIRST;
 }
 
+static void begin(struct joint *joint, struct weft_joint_call *call)
+{
+    call->part = (struct weft_part){0};
+    call->err = (struct weft_err){0};
+    call->rc = WEFT_OK;
+    if (call->count > 0)
+        kind_of(call)->begin(joint->tx.engine, call, joint->scratch);
+    if (kind_of(call)->goes_on)
+        joint->tx.arena = call->arena;
+    if (call->part.joins)
+        joint->part[joint->count++] = &call->part;
+}
+
+static void end(struct joint *joint, struct weft_joint_call *call)
+{
+    if (call->count > 0)
+        kind_of(call)->end(&joint->tx, call, joint->scratch);
+}
+
 void weft_engine_together(struct weft_engine *engine, struct weft_joint_call *call, size_t count,
                           weft_joint_fn *answered, void *context)
 {
-    struct weft_tx tx = {.engine = engine, .history = weft_engine_history(engine)};
-    struct weft_arena *scratch = weft_arena_new(), *rows = NULL;
-    struct joint joint = {0};
-    for (const struct kind *kind = kinds; kind < kinds + WEFT_LEN(kinds); kind++)
-        for (size_t i = 0; i < count; i++) {
-            if (call[i].op != kind->op)
-                continue;
-            call[i].part = (struct weft_part){0};
-            call[i].err = (struct weft_err){0};
-            call[i].rc = WEFT_OK;
-            if (call[i].count > 0)
-                kind->begin(engine, &call[i], scratch);
-            if (kind->goes_on)
-                tx.arena = call[i].arena;
-            if (call[i].part.joins)
-                joint.part[joint.count++] = &call[i].part;
-        }
-    if (joint.count > 1) {
-        if (!tx.arena)
-            tx.arena = rows = weft_arena_new();
-        run_joint(&tx, &joint);
-    }
+    struct joint joint = {.tx = {.engine = engine, .history = weft_engine_history(engine)},
+                          .scratch = weft_arena_new()};
+    for (size_t kind = 0; kind < WEFT_LEN(kinds); kind++)
+        for (size_t i = 0; i < count; i++)
+            if (call[i].op == kinds[kind].op)
+                begin(&joint, &call[i]);
+    if (joint.count > 1)
+        run_joint(&joint);
     for (int turn = 0; turn < TURN_COUNT; turn++)
-        for (size_t i = 0; i < count; i++) {
-            if (turn_of(&call[i]) != turn)
-                continue;
-            if (call[i].count > 0)
-                kind_of(&call[i])->end(&tx, &call[i], scratch);
-            if (answered)
-                answered(context, &call[i]);
-        }
-    weft_arena_free(rows);
-    weft_arena_free(scratch);
+        for (size_t i = 0; i < count; i++)
+            if (turn_of(&call[i]) == turn) {
+                end(&joint, &call[i]);
+                if (answered)
+                    answered(context, &call[i]);
+            }
+    weft_arena_free(joint.rows);
+    weft_arena_free(joint.scratch);
 }
 
 enum weft_rc weft_engine_alone(struct weft_engine *engine, struct weft_joint_call *call,

@@ -21,7 +21,7 @@ struct weft_tx;
 enum { WEFT_JOINS_APART, WEFT_JOINS_JOINS };
 enum {
     WEFT_JOINT_MAX = 0
-#define FOLDED(op, label, joins, ...) +WEFT_JOINS_##joins
+#define FOLDED(op, label, joins, ...) +WEFT_JOINS_##joins /* NOLINT(bugprone-macro-parentheses) */
 #define ALONE(...)
 #include "wire/ops.def"
 };

@@ -70,7 +70,7 @@
 #define RETRY_US (100 * WEFT_MS) /* after a poll that failed: a short gap is no gap */
 #define CHORE_US (5 * WEFT_SECOND)
 #define GRACE_US (10 * WEFT_SECOND)
-enum { CHORES_A_MINUTE = 12, ROW_MAX = 1 << 20, HOST_MAX = 64, UNCOVERED_MAX = 1024 };
+enum { CHORES_A_MINUTE = 12, ROW_MAX = 2 << 20, HOST_MAX = 64, UNCOVERED_MAX = 1024 };
 #define LARGE_US  (5 * WEFT_SECOND)  /* a connection stays large so long for the next large one */
 #define UNUSED_US (60 * WEFT_SECOND) /* and open so long for the next burst */
 
@@ -196,7 +196,7 @@ static enum weft_rc put_row(struct weft_upkeep *upkeep, struct weft_arena *arena
     struct weft_server *server = upkeep->server;
     const struct weft_scanner_status *status = weft_supervisor_status(server, arena);
     struct weft_buf texts; /* both, each with its NUL */
-    weft_buf_init(&texts, 2 * ROW_MAX);
+    weft_buf_init(&texts, ROW_MAX);
     write_settings(server, status, &texts);
     size_t scanners = texts.size;
     write_scanners(status, &texts);

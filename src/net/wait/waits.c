@@ -406,9 +406,9 @@ const _Atomic size_t *weft_waits_for_ends(const struct weft_waits *waits)
     return &waits->ends;
 }
 
-void weft_wait_ended(struct weft_server *server, const struct weft_id *id, size_t count)
+void weft_wait_ended(void *context, const struct weft_id *id, size_t count)
 {
-    struct weft_waits *waits = server->waits;
+    struct weft_waits *waits = ((struct weft_server *)context)->waits;
     if (atomic_load(&waits->ends) == 0)
         return;
     struct weft_waiter *w;

@@ -112,7 +112,7 @@ WEFT_MUST_CHECK bool weft_waits_sleep_till_end(struct weft_waits *waits,
 /* The request is about to be answered: it leaves the list. */
 void weft_wait_done(struct weft_request *request);
 /* These executions or flows have ended: the requests that wait for one of them look again. */
-void weft_wait_ended(struct weft_server *server, const struct weft_id *id, size_t count);
+weft_ended_fn weft_wait_ended; /* the context is the server */
 /* How many requests wait for an end: see weft_engine_on_ended(). */
 const _Atomic size_t *weft_waits_for_ends(const struct weft_waits *waits);
 /*
