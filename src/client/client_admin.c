@@ -10,10 +10,8 @@
 
 /* ---- Lanes ----------------------------------------------------------------------------------- */
 
-static enum weft_rc check_lane(const struct weft_via *via, const struct weft_op_call *call,
-                               struct weft_err *err)
+static enum weft_rc check_lane(const struct weft_op_call *call, struct weft_err *err)
 {
-    (void)via;
     const struct weft_lane *lane = call->in;
     return weft_check_array(lane->weights, lane->weight_count, "weights", 0, err);
 }
@@ -26,10 +24,8 @@ enum weft_rc weft_lane_put(struct weft *weft, const struct weft_lane *lane, stru
     return weft_do(&(struct weft_via){.weft = weft}, &call, check_lane, NULL, err);
 }
 
-static enum weft_rc check_lane_name(const struct weft_via *via, const struct weft_op_call *call,
-                                    struct weft_err *err)
+static enum weft_rc check_lane_name(const struct weft_op_call *call, struct weft_err *err)
 {
-    (void)via;
     return weft_name_check(call->in, "lane", err);
 }
 
@@ -43,35 +39,23 @@ enum weft_rc weft_lane_remove(struct weft *weft, const char *lane, struct weft_e
 enum weft_rc weft_lanes(struct weft *weft, struct weft_lanes *ret_lanes, struct weft_err *err)
 {
     const struct weft_op_call call = {.op = WEFT_OP_LANES, .out = ret_lanes};
-    return weft_do(&(struct weft_via){.weft = weft}, &call, NULL,
-                   ret_lanes ? &ret_lanes->arena : NULL, err);
+    return weft_ask(weft, &call, WEFT_ARENA_OF(ret_lanes), err);
 }
 
-void weft_lanes_free(struct weft_lanes *lanes)
-{
-    if (lanes)
-        weft_answer_free(lanes, sizeof(*lanes), lanes->arena);
-}
+WEFT_FREES(weft_lanes)
 
 /* ---- Workers --------------------------------------------------------------------------------- */
 
 enum weft_rc weft_workers(struct weft *weft, struct weft_workers *ret_workers, struct weft_err *err)
 {
     const struct weft_op_call call = {.op = WEFT_OP_WORKERS, .out = ret_workers};
-    return weft_do(&(struct weft_via){.weft = weft}, &call, NULL,
-                   ret_workers ? &ret_workers->arena : NULL, err);
+    return weft_ask(weft, &call, WEFT_ARENA_OF(ret_workers), err);
 }
 
-void weft_workers_free(struct weft_workers *workers)
-{
-    if (workers)
-        weft_answer_free(workers, sizeof(*workers), workers->arena);
-}
+WEFT_FREES(weft_workers)
 
-static enum weft_rc check_worker_name(const struct weft_via *via, const struct weft_op_call *call,
-                                      struct weft_err *err)
+static enum weft_rc check_worker_name(const struct weft_op_call *call, struct weft_err *err)
 {
-    (void)via;
     return weft_name_check(call->in, "worker", err);
 }
 
@@ -104,10 +88,8 @@ static enum weft_rc make_token(struct weft *weft, struct weft_op_call call, weft
     return rc;
 }
 
-static enum weft_rc check_token_spec(const struct weft_via *via, const struct weft_op_call *call,
-                                     struct weft_err *err)
+static enum weft_rc check_token_spec(const struct weft_op_call *call, struct weft_err *err)
 {
-    (void)via;
     const struct weft_token_spec *spec = call->in;
     enum weft_rc rc = weft_check_array(spec->scopes, spec->scope_count, "scopes", 0, err);
     for (size_t i = 0; !rc && i < spec->scope_count; i++)
@@ -131,10 +113,8 @@ static enum weft_rc check_token_id(int32_t id, struct weft_err *err)
         &(struct weft_range){.field = "id", .value = id, .min = 1, .max = INT32_MAX}, err);
 }
 
-static enum weft_rc check_rotation(const struct weft_via *via, const struct weft_op_call *call,
-                                   struct weft_err *err)
+static enum weft_rc check_rotation(const struct weft_op_call *call, struct weft_err *err)
 {
-    (void)via;
     return check_token_id(((const struct weft_token_rotation *)call->in)->id, err);
 }
 
@@ -145,10 +125,8 @@ enum weft_rc weft_token_rotate(struct weft *weft, const struct weft_token_rotati
     return make_token(weft, call, check_rotation, ret_token, err);
 }
 
-static enum weft_rc check_revoked(const struct weft_via *via, const struct weft_op_call *call,
-                                  struct weft_err *err)
+static enum weft_rc check_revoked(const struct weft_op_call *call, struct weft_err *err)
 {
-    (void)via;
     return check_token_id(*(const int32_t *)call->in, err);
 }
 
@@ -163,15 +141,10 @@ enum weft_rc weft_token_revoke(struct weft *weft, int32_t id, struct weft_err *e
 enum weft_rc weft_tokens(struct weft *weft, struct weft_tokens *ret_tokens, struct weft_err *err)
 {
     const struct weft_op_call call = {.op = WEFT_OP_TOKENS, .out = ret_tokens};
-    return weft_do(&(struct weft_via){.weft = weft}, &call, NULL,
-                   ret_tokens ? &ret_tokens->arena : NULL, err);
+    return weft_ask(weft, &call, WEFT_ARENA_OF(ret_tokens), err);
 }
 
-void weft_tokens_free(struct weft_tokens *tokens)
-{
-    if (tokens)
-        weft_answer_free(tokens, sizeof(*tokens), tokens->arena);
-}
+WEFT_FREES(weft_tokens)
 
 /* ---- Scanners and replicas ------------------------------------------------------------------- */
 
@@ -181,33 +154,23 @@ enum weft_rc weft_run_pass(struct weft *weft, enum weft_scanner scanner, uint32_
     const struct weft_run_scanner args = {.scanner = scanner, .batch = batch};
     const struct weft_op_call call = {
         .op = WEFT_OP_RUN_SCANNER, .in = &args, .count = 1, .out = ret_report};
-    return weft_do(&(struct weft_via){.weft = weft}, &call, NULL, NULL, err);
+    return weft_ask(weft, &call, NULL, err);
 }
 
 enum weft_rc weft_replicas(struct weft *weft, struct weft_replicas *ret_replicas,
                            struct weft_err *err)
 {
     const struct weft_op_call call = {.op = WEFT_OP_REPLICAS, .out = ret_replicas};
-    return weft_do(&(struct weft_via){.weft = weft}, &call, NULL,
-                   ret_replicas ? &ret_replicas->arena : NULL, err);
+    return weft_ask(weft, &call, WEFT_ARENA_OF(ret_replicas), err);
 }
 
-void weft_replicas_free(struct weft_replicas *replicas)
-{
-    if (replicas)
-        weft_answer_free(replicas, sizeof(*replicas), replicas->arena);
-}
+WEFT_FREES(weft_replicas)
 
 enum weft_rc weft_scanners(struct weft *weft, struct weft_scanners *ret_scanners,
                            struct weft_err *err)
 {
     const struct weft_op_call call = {.op = WEFT_OP_SCANNERS, .out = ret_scanners};
-    return weft_do(&(struct weft_via){.weft = weft}, &call, NULL,
-                   ret_scanners ? &ret_scanners->arena : NULL, err);
+    return weft_ask(weft, &call, WEFT_ARENA_OF(ret_scanners), err);
 }
 
-void weft_scanners_free(struct weft_scanners *scanners)
-{
-    if (scanners)
-        weft_answer_free(scanners, sizeof(*scanners), scanners->arena);
-}
+WEFT_FREES(weft_scanners)

@@ -15,16 +15,6 @@
 
 /* ---- Executions ------------------------------------------------------------------------------ */
 
-static enum weft_rc check_wait(const struct weft_via *via, const struct weft_op_call *call,
-                               struct weft_err *err)
-{
-    (void)call;
-    return weft_check_range(&(struct weft_range){.field = "wait_ms",
-                                                 .value = via->wait_ms,
-                                                 .max = WEFT_CLIENT_WAIT_MAX_MS},
-                            err);
-}
-
 static enum weft_rc describe(const struct weft_via *via, const struct weft_id *id, size_t count,
                              struct weft_page *ret_page, struct weft_err *err)
 {
@@ -35,7 +25,7 @@ static enum weft_rc describe(const struct weft_via *via, const struct weft_id *i
                                       .count = count,
                                       .out = ret_page ? item : NULL,
                                       .arena = arena};
-    enum weft_rc rc = weft_do(via, &call, check_wait, &arena, err);
+    enum weft_rc rc = weft_do(via, &call, NULL, &arena, err);
     if (!rc)
         *ret_page = (struct weft_page){.item = item, .count = count, .arena = arena};
     return rc;
@@ -68,13 +58,12 @@ enum weft_rc weft_list(struct weft *weft, const struct weft_filter *filter, uint
     struct weft_listing listing = {.limit = limit, .after = after};
     if (filter)
         listing.filter = *filter;
-    if (weft && !listing.filter.ns)
-        listing.filter.ns = weft->ns;
+    listing.filter.ns = weft_ns_of(weft, listing.filter.ns);
     struct weft_read_page page;
     struct weft_arena *arena;
     const struct weft_op_call call = {
         .op = WEFT_OP_LIST, .in = &listing, .count = 1, .out = ret_page ? &page : NULL};
-    enum weft_rc rc = weft_do(&(struct weft_via){.weft = weft}, &call, NULL, &arena, err);
+    enum weft_rc rc = weft_ask(weft, &call, &arena, err);
     if (!rc)
         *ret_page = (struct weft_page){.item = page.item,
                                        .count = page.count,
@@ -84,26 +73,17 @@ enum weft_rc weft_list(struct weft *weft, const struct weft_filter *filter, uint
     return rc;
 }
 
-void weft_page_free(struct weft_page *page)
-{
-    if (page)
-        weft_answer_free(page, sizeof(*page), page->arena);
-}
+WEFT_FREES(weft_page)
 
 enum weft_rc weft_attempts(struct weft *weft, const struct weft_id *id,
                            struct weft_attempts *ret_attempts, struct weft_err *err)
 {
     const struct weft_op_call call = {
         .op = WEFT_OP_ATTEMPTS, .in = id, .count = 1, .out = ret_attempts};
-    return weft_do(&(struct weft_via){.weft = weft}, &call, NULL,
-                   ret_attempts ? &ret_attempts->arena : NULL, err);
+    return weft_ask(weft, &call, WEFT_ARENA_OF(ret_attempts), err);
 }
 
-void weft_attempts_free(struct weft_attempts *attempts)
-{
-    if (attempts)
-        weft_answer_free(attempts, sizeof(*attempts), attempts->arena);
-}
+WEFT_FREES(weft_attempts)
 
 /* ---- Bytes ----------------------------------------------------------------------------------- */
 
@@ -111,8 +91,7 @@ static enum weft_rc read_bytes(struct weft *weft, enum weft_op op, const struct 
                                struct weft_bytes *ret_bytes, struct weft_err *err)
 {
     const struct weft_op_call call = {.op = op, .in = id, .count = 1, .out = ret_bytes};
-    return weft_do(&(struct weft_via){.weft = weft}, &call, NULL,
-                   ret_bytes ? &ret_bytes->arena : NULL, err);
+    return weft_ask(weft, &call, WEFT_ARENA_OF(ret_bytes), err);
 }
 
 enum weft_rc weft_result(struct weft *weft, const struct weft_id *id, struct weft_bytes *ret_bytes,
@@ -127,11 +106,7 @@ enum weft_rc weft_payload(struct weft *weft, const struct weft_id *id, struct we
     return read_bytes(weft, WEFT_OP_PAYLOAD, id, ret_bytes, err);
 }
 
-void weft_bytes_free(struct weft_bytes *bytes)
-{
-    if (bytes)
-        weft_answer_free(bytes, sizeof(*bytes), bytes->arena);
-}
+WEFT_FREES(weft_bytes)
 
 /* ---- Counts ---------------------------------------------------------------------------------- */
 
@@ -139,12 +114,7 @@ enum weft_rc weft_counts(struct weft *weft, const char *lane, struct weft_counts
                          struct weft_err *err)
 {
     const struct weft_op_call call = {.op = WEFT_OP_COUNTS, .in = lane, .out = ret_counts};
-    return weft_do(&(struct weft_via){.weft = weft}, &call, NULL,
-                   ret_counts ? &ret_counts->arena : NULL, err);
+    return weft_ask(weft, &call, WEFT_ARENA_OF(ret_counts), err);
 }
 
-void weft_counts_free(struct weft_counts *counts)
-{
-    if (counts)
-        weft_answer_free(counts, sizeof(*counts), counts->arena);
-}
+WEFT_FREES(weft_counts)

@@ -10,6 +10,7 @@
 
 #include "client/worker/worker.h"
 
+#include "base/alloc.h"
 #include "base/limits.h"
 #include "base/str.h"
 
@@ -22,11 +23,8 @@ static char *copy_text(const char *text, size_t max)
     size_t size = strlen(text);
     if (size > max)
         size = weft_utf8_cut(text, size, max);
-    char *copy = malloc(size + 1);
-    if (!copy)
-        weft_oom(size + 1);
+    char *copy = weft_alloc(size + 1, 1);
     memcpy(copy, text, size);
-    copy[size] = '\0';
     for (size_t at = 0; at < size;) {
         size_t step = weft_utf8_size(copy + at, size - at);
         if (step == 0)
@@ -130,9 +128,7 @@ void weft_job_result(struct weft_job *job, const void *result, size_t size,
         job->unusable = "the content type of the result is not valid";
     if (job->unusable)
         return;
-    job->result = malloc(size + 1);
-    if (!job->result)
-        weft_oom(size + 1);
+    job->result = weft_realloc(NULL, size + 1, 1);
     memcpy(job->result, result, size);
     job->result_size = size;
     job->content_type = content_type ? copy_text(content_type, WEFT_CONTENT_TYPE_MAX) : NULL;

@@ -104,10 +104,8 @@ static struct weft_grant *make_grant(struct weft_worker *worker,
                                      const struct weft_claim_result *claimed,
                                      struct weft_arena *arena)
 {
-    struct weft_grant *grant = calloc(1, sizeof(*grant));
-    struct weft_job *job = calloc(claimed->count, sizeof(*job));
-    if (!grant || !job)
-        weft_oom(claimed->count * sizeof(*job));
+    struct weft_grant *grant = weft_alloc(1, sizeof(*grant));
+    struct weft_job *job = weft_alloc(claimed->count, sizeof(*job));
     *grant = (struct weft_grant){.arena = arena,
                                  .job = job,
                                  .count = claimed->count,
