@@ -23,6 +23,7 @@
 #include "base/base.h"
 #include "base/limits.h"
 #include "base/str.h"
+#include "core/result.h"
 
 #include <inttypes.h>
 #include <poll.h>
@@ -251,6 +252,7 @@ static enum weft_exit submit_one(const struct weft_cli *cli, struct weft *weft,
 {
     struct weft_err err = {0};
     struct weft_submitted answer = {0};
+    struct weft_submit_result result;
     char id[WEFT_ID_TEXT];
     bool wait = weft_cli_has(cli, "wait");
     if (weft_submit(weft, spec, 1, &answer, &err))
@@ -258,10 +260,11 @@ static enum weft_exit submit_one(const struct weft_cli *cli, struct weft *weft,
     if (answer.err.rc)
         return weft_cli_fail(&answer.err);
     weft_id_print(&answer.id, id);
+    result = weft_submit_result_of(&answer);
     if (wait)
         (void)fprintf(stderr, "%s\n", id);
     else if (weft_cli_json(cli))
-        weft_json_out_item(&weft_wire_submitted, &answer);
+        weft_json_out_item(&weft_wire_submitted, &result);
     else
         printf("%s\n", id);
     if (answer.duplicate && !weft_cli_json(cli))

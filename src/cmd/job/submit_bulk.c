@@ -17,6 +17,7 @@
 #include "base/arena.h"
 #include "base/base.h"
 #include "base/limits.h"
+#include "core/result.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -73,9 +74,10 @@ static void put_answer(struct weft_sending *sending, uint64_t line,
         sending->accepted++;
     if (weft_cli_json(sending->cli)) {
         struct weft_json_out out;
+        const struct weft_submit_result result = weft_submit_result_of(answer);
         weft_json_out_begin_object(&out);
         put_line_number(sending, line, &out.json);
-        weft_wire_write_members(&weft_wire_submitted, answer, &out.json);
+        weft_wire_write_members(&weft_wire_submitted, &result, &out.json);
         weft_json_out_end_object(&out);
         return;
     }
