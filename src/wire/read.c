@@ -18,8 +18,9 @@ enum {
     SHOWN_MAX = 64,    /* bytes of a foreign name in a message */
 };
 
-size_t weft_wire_find(const struct weft_wire_field *field, size_t count,
-                      const struct weft_json *key, size_t from)
+/* The index of the field of that name, SIZE_MAX for none. */
+static size_t find_field(const struct weft_wire_field *field, size_t count,
+                         const struct weft_json *key, size_t from)
 {
     const char *name = key->text + 1;
     size_t size = key->size - 2; /* without the quotes */
@@ -89,7 +90,7 @@ const char *weft_wire_path(const struct weft_wire_reader *reader,
                           : field->name;
 }
 
-enum weft_rc weft_wire_unknown(const struct weft_wire_reader *reader, const struct weft_json *key)
+static enum weft_rc fail_unknown(const struct weft_wire_reader *reader, const struct weft_json *key)
 {
     const char *name;
     if (weft_json_string(key, reader->arena, &name, NULL)) { /* U+0000: then as it is written */
@@ -121,11 +122,20 @@ enum weft_rc weft_wire_must_be(const struct weft_wire_reader *reader,
     return weft_fail_field(reader->err, WEFT_INVALID_VALUE, path, "%s must be %s", path, what);
 }
 
-enum weft_rc weft_wire_twice(const struct weft_wire_reader *reader,
-                             const struct weft_wire_field *field)
+enum weft_rc weft_wire_meet(struct weft_wire_reader *reader, const struct weft_json *key,
+                            size_t from, size_t *ret_index)
 {
-    const char *path = weft_wire_path(reader, field);
-    return weft_fail_field(reader->err, WEFT_INVALID_VALUE, path, "%s is given twice", path);
+    size_t i = find_field(reader->field, reader->count, key, from);
+    *ret_index = i;
+    if (i == SIZE_MAX)
+        return reader->lenient ? WEFT_OK : fail_unknown(reader, key);
+    const uint64_t bit = (uint64_t)1 << i;
+    if (reader->met & bit) {
+        const char *path = weft_wire_path(reader, &reader->field[i]);
+        return weft_fail_field(reader->err, WEFT_INVALID_VALUE, path, "%s is given twice", path);
+    }
+    reader->met |= bit;
+    return WEFT_OK;
 }
 
 /* ---- Members --------------------------------------------------------------------------------- */
@@ -150,16 +160,9 @@ static enum weft_rc read_inner(const struct weft_wire_reader *outer,
     weft_json_iter_init(&member, value);
     enum weft_rc rc = WEFT_OK;
     while (!rc && weft_json_next(&member)) {
-        size_t i = weft_wire_find(reader.field, reader.count, &member.key, 0);
-        if (i == SIZE_MAX) {
-            if (!reader.lenient)
-                rc = weft_wire_unknown(&reader, &member.key);
-            continue;
-        }
-        if (reader.met & (uint64_t)1 << i)
-            return weft_wire_twice(&reader, &reader.field[i]);
-        reader.met |= (uint64_t)1 << i;
-        if (is_there(&reader.field[i], &member.value))
+        size_t i;
+        rc = weft_wire_meet(&reader, &member.key, 0, &i);
+        if (!rc && i != SIZE_MAX && is_there(&reader.field[i], &member.value))
             rc = weft_wire_read_value(&reader, &reader.field[i], &member.value);
     }
     if (!rc && field->flags & WEFT_WIRE_BY_FLAG)
@@ -212,22 +215,17 @@ static enum weft_rc read_members(struct weft_wire_reader *reader, const struct w
     weft_json_iter_init(&member, value);
     size_t next = 0; /* most writers keep to one order */
     while (weft_json_next(&member)) {
-        size_t i = weft_wire_find(reader->field, reader->count, &member.key, next);
-        if (i == SIZE_MAX) {
-            if (reader->lenient)
-                continue;
-            return weft_wire_unknown(reader, &member.key);
-        }
+        size_t i;
+        enum weft_rc rc = weft_wire_meet(reader, &member.key, next, &i);
+        if (rc)
+            return rc;
+        if (i == SIZE_MAX)
+            continue;
         next = i + 1;
         const struct weft_wire_field *field = &reader->field[i];
-        const uint64_t bit = (uint64_t)1 << i;
-        if (reader->met & bit)
-            return weft_wire_twice(reader, field);
-        reader->met |= bit;
         if (!is_there(field, &member.value))
             continue;
-        reader->given |= bit;
-        enum weft_rc rc = WEFT_OK;
+        reader->given |= (uint64_t)1 << i;
         if (field->kind == WEFT_WIRE_LIST || field->kind == WEFT_WIRE_MAP) {
             reader->list = field;
             reader->list_value = member.value;

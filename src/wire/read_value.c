@@ -406,15 +406,11 @@ static enum weft_rc check_names(const struct weft_wire_reader *outer, const char
     reader.met = 0;
     struct weft_json_iter member;
     weft_json_iter_init(&member, object);
-    while (weft_json_next(&member)) {
-        size_t i = weft_wire_find(field, count, &member.key, 0);
-        if (i == SIZE_MAX)
-            return weft_wire_unknown(&reader, &member.key);
-        if (reader.met & (uint64_t)1 << i)
-            return weft_wire_twice(&reader, &field[i]);
-        reader.met |= (uint64_t)1 << i;
-    }
-    return WEFT_OK;
+    enum weft_rc rc = WEFT_OK;
+    size_t i;
+    while (!rc && weft_json_next(&member))
+        rc = weft_wire_meet(&reader, &member.key, 0, &i);
+    return rc;
 }
 
 /* weft_policy_parse() checks the values; unknown names are refused here, as in every object. */

@@ -75,15 +75,14 @@ struct weft_wire_reader {
     struct weft_err *err;
 };
 
-/* The index of the field of that name, SIZE_MAX for none. `from` is where to look first. */
-size_t weft_wire_find(const struct weft_wire_field *field, size_t count,
-                      const struct weft_json *key, size_t from);
-/* Fails with WEFT_UNKNOWN_FIELD, naming the key and, where one is close, the field that was meant.
+/*
+ * Notes that the key of a member was there. *ret_index: of its field; SIZE_MAX: there is none, and
+ * the reader is lenient. `from` is where to look first. WEFT_UNKNOWN_FIELD names the key and, where
+ * one is close, the field that was meant; WEFT_INVALID_VALUE: the key was there before.
  */
-enum weft_rc weft_wire_unknown(const struct weft_wire_reader *reader, const struct weft_json *key);
-/* Fails with WEFT_INVALID_VALUE: a field is there twice. */
-enum weft_rc weft_wire_twice(const struct weft_wire_reader *reader,
-                             const struct weft_wire_field *field);
+WEFT_MUST_CHECK enum weft_rc weft_wire_meet(struct weft_wire_reader *reader,
+                                            const struct weft_json *key, size_t from,
+                                            size_t *ret_index);
 /* Fails with WEFT_INVALID_VALUE: "NAME must be WHAT". */
 enum weft_rc weft_wire_must_be(const struct weft_wire_reader *reader,
                                const struct weft_wire_field *field, const char *what);

@@ -165,13 +165,9 @@ static enum weft_rc whole_list(const struct weft_via *via, const struct weft_op_
         request.place = weft_remote_id(call->arena, call->in);
     enum weft_rc rc;
     do {
-        struct weft_buf query;
-        weft_buf_init(&query, SIZE_MAX);
-        weft_remote_query(&query, "limit", attempts ? NULL : "1000");
-        weft_remote_query(&query, "after", listing.next);
-        request.query = query.data;
+        request.query =
+            WEFT_QUERY(call->arena, {"limit", attempts ? NULL : "1000"}, {"after", listing.next});
         rc = weft_remote_page(via, &request, call->arena, &listing, err);
-        weft_buf_done(&query);
     } while (!rc && listing.next);
     if (!rc) {
         answer->item = listing.item;
@@ -180,37 +176,39 @@ static enum weft_rc whole_list(const struct weft_via *via, const struct weft_op_
     return rc;
 }
 
-static void query_moment(struct weft_buf *query, const char *name, weft_usec moment_us)
+/* A moment as text; NULL: there is none. */
+static const char *moment_text(struct weft_arena *arena, weft_usec moment_us)
 {
     char text[WEFT_MOMENT_TEXT];
     if (moment_us <= 0 || moment_us > WEFT_MOMENT_MAX_US)
-        return;
+        return NULL;
     weft_moment_print(moment_us, text);
-    weft_remote_query(query, name, text);
+    return weft_arena_strdup(arena, text);
 }
 
-static void query_filter(struct weft_buf *query, const struct weft_filter *filter,
-                         struct weft_arena *arena)
+static const char *tag_text(struct weft_arena *arena, const struct weft_tag *tag)
 {
-    weft_remote_query(query, "lane", filter->lane);
-    weft_remote_query(query, "kind", filter->kind);
-    weft_remote_query(query, "state", filter->state ? weft_state_name(filter->state) : NULL);
-    weft_remote_query(query, "tenant", filter->tenant);
-    weft_remote_query(query, "key", filter->key);
-    weft_remote_query(query, "error_class", filter->error_class);
-    weft_remote_query(query, "worker", filter->worker);
-    weft_remote_query(query, "id", filter->id);
-    query_moment(query, "created_since", filter->created_since_us);
-    query_moment(query, "created_until", filter->created_until_us);
-    query_moment(query, "finished_since", filter->finished_since_us);
-    query_moment(query, "finished_until", filter->finished_until_us);
-    if (!weft_id_is_zero(&filter->flow))
-        weft_remote_query(query, "flow", weft_remote_id(arena, &filter->flow));
-    if (filter->tag)
-        weft_remote_query(query, "tag",
-                          weft_arena_printf(arena, "%s:%s",
-                                            filter->tag->key ? filter->tag->key : "",
-                                            filter->tag->value ? filter->tag->value : ""));
+    return tag ? weft_arena_printf(arena, "%s:%s", tag->key ? tag->key : "",
+                                   tag->value ? tag->value : "")
+               : NULL;
+}
+
+static const char *query_list(const struct weft_listing *wanted, struct weft_arena *arena)
+{
+    const struct weft_filter *filter = &wanted->filter;
+    return WEFT_QUERY(
+        arena, {"lane", filter->lane}, {"kind", filter->kind},
+        {"state", filter->state ? weft_state_name(filter->state) : NULL},
+        {"tenant", filter->tenant}, {"key", filter->key}, {"error_class", filter->error_class},
+        {"worker", filter->worker}, {"id", filter->id},
+        {"created_since", moment_text(arena, filter->created_since_us)},
+        {"created_until", moment_text(arena, filter->created_until_us)},
+        {"finished_since", moment_text(arena, filter->finished_since_us)},
+        {"finished_until", moment_text(arena, filter->finished_until_us)},
+        {"flow", weft_id_is_zero(&filter->flow) ? NULL : weft_remote_id(arena, &filter->flow)},
+        {"tag", tag_text(arena, filter->tag)},
+        {"limit", wanted->limit ? weft_arena_printf(arena, "%u", wanted->limit) : NULL},
+        {"after", wanted->after});
 }
 
 static enum weft_rc list(const struct weft_via *via, const struct weft_op_call *call,
@@ -219,17 +217,10 @@ static enum weft_rc list(const struct weft_via *via, const struct weft_op_call *
     const struct weft_listing *wanted = call->in;
     if ((unsigned)wanted->filter.state >= WEFT_STATE_COUNT)
         return weft_fail_field(err, WEFT_INVALID_VALUE, "state", "there is no such state");
-    struct weft_buf query;
-    weft_buf_init(&query, SIZE_MAX);
-    query_filter(&query, &wanted->filter, call->arena);
-    if (wanted->limit)
-        weft_remote_query(&query, "limit", weft_arena_printf(call->arena, "%u", wanted->limit));
-    weft_remote_query(&query, "after", wanted->after);
     const struct weft_remote_request request = {
-        .op = call->op, .query = query.data, .ns = wanted->filter.ns};
+        .op = call->op, .query = query_list(wanted, call->arena), .ns = wanted->filter.ns};
     struct weft_remote_list listing = {0};
     enum weft_rc rc = weft_remote_page(via, &request, call->arena, &listing, err);
-    weft_buf_done(&query);
     if (!rc)
         *(struct weft_read_page *)call->out =
             (struct weft_read_page){.item = listing.item,
@@ -242,10 +233,8 @@ static enum weft_rc list(const struct weft_via *via, const struct weft_op_call *
 static enum weft_rc counts(const struct weft_via *via, const struct weft_op_call *call,
                            struct weft_err *err)
 {
-    struct weft_buf query;
-    weft_buf_init(&query, SIZE_MAX);
-    weft_remote_query(&query, "lane", call->in);
-    const struct weft_remote_request request = {.op = call->op, .query = query.data};
+    const struct weft_remote_request request = {
+        .op = call->op, .query = WEFT_QUERY(call->arena, {"lane", call->in})};
     struct weft_remote_list listing = {0};
     struct weft_json as_of, age;
     weft_usec as_of_us = 0;
@@ -255,7 +244,6 @@ static enum weft_rc counts(const struct weft_via *via, const struct weft_op_call
         (!weft_wire_member(&listing.page, "as_of", &as_of) || as_of.kind != WEFT_JSON_STRING ||
          !weft_moment_parse(as_of.text + 1, as_of.size - 2, &as_of_us)))
         rc = weft_remote_garbled(&request, err);
-    weft_buf_done(&query);
     if (rc || !weft_wire_member(&listing.page, "age_ms", &age) || !weft_json_i64(&age, &age_ms) ||
         age_ms < 0)
         age_ms = -1; /* an older server */

@@ -63,8 +63,13 @@ WEFT_MUST_CHECK enum weft_rc weft_remote_error(const struct weft_json *value,
                                                struct weft_arena *arena, struct weft_err *ret_error,
                                                enum weft_fence *ret_fence, struct weft_err *err);
 
-/* Adds "?name=value" or "&name=value"; NULL adds nothing. */
-void weft_remote_query(struct weft_buf *query, const char *name, const char *value);
+/* "?name=value&name=value" in the arena, of so many pairs; those whose value is NULL are left out.
+ */
+const char *weft_remote_query(struct weft_arena *arena, const char *const pair[][2], size_t count);
+/* The same of pairs in braces. */
+#define WEFT_QUERY(arena, ...)                                                                     \
+    weft_remote_query(arena, (const char *const[][2]){__VA_ARGS__},                                \
+                      sizeof((const char *const[][2]){__VA_ARGS__}) / sizeof(const char *[2]))
 /* "?wait_ms=N" in the arena; NULL for 0. */
 const char *weft_remote_wait_query(struct weft_arena *arena, int64_t wait_ms);
 /* The id as text, in the arena. */

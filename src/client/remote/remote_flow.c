@@ -185,17 +185,15 @@ enum weft_rc weft_remote_flow_nodes(const struct weft_via *via, const struct wef
                                     struct weft_err *err)
 {
     const struct weft_flow_asking *asking = call->in;
-    struct weft_buf query;
-    weft_buf_init(&query, SIZE_MAX);
-    weft_remote_query(&query, "limit", weft_arena_printf(call->arena, "%u", asking->limit));
-    weft_remote_query(&query, "after", asking->after);
-    const struct weft_remote_request request = {.op = call->op,
-                                                .place = weft_remote_id(call->arena, &asking->flow),
-                                                .query = query.data,
-                                                .ns = asking->ns};
+    const struct weft_remote_request request = {
+        .op = call->op,
+        .place = weft_remote_id(call->arena, &asking->flow),
+        .query =
+            WEFT_QUERY(call->arena, {"limit", weft_arena_printf(call->arena, "%u", asking->limit)},
+                       {"after", asking->after}),
+        .ns = asking->ns};
     struct weft_remote_list listing = {0};
     enum weft_rc rc = weft_remote_page(via, &request, call->arena, &listing, err);
-    weft_buf_done(&query);
     if (!rc)
         *(struct weft_flow_page *)call->out = (struct weft_flow_page){.flow = {.id = asking->flow},
                                                                       .node = listing.item,
@@ -208,19 +206,13 @@ enum weft_rc weft_remote_flows(const struct weft_via *via, const struct weft_op_
                                struct weft_err *err)
 {
     const struct weft_flow_listing *wanted = call->in;
-    struct weft_buf query;
-    weft_buf_init(&query, SIZE_MAX);
-    weft_remote_query(&query, "state",
-                      wanted->by_state ? weft_wire_flow_states[wanted->state] : NULL);
-    weft_remote_query(&query, "name", wanted->name);
-    weft_remote_query(&query, "id", wanted->id);
-    weft_remote_query(&query, "limit", weft_arena_printf(call->arena, "%u", wanted->limit));
-    weft_remote_query(&query, "after", wanted->after);
-    const struct weft_remote_request request = {
-        .op = call->op, .query = query.data, .ns = wanted->ns};
+    const char *query = WEFT_QUERY(
+        call->arena, {"state", wanted->by_state ? weft_wire_flow_states[wanted->state] : NULL},
+        {"name", wanted->name}, {"id", wanted->id},
+        {"limit", weft_arena_printf(call->arena, "%u", wanted->limit)}, {"after", wanted->after});
+    const struct weft_remote_request request = {.op = call->op, .query = query, .ns = wanted->ns};
     struct weft_remote_list list = {0};
     enum weft_rc rc = weft_remote_page(via, &request, call->arena, &list, err);
-    weft_buf_done(&query);
     if (!rc)
         *(struct weft_flows *)call->out = (struct weft_flows){.item = list.item,
                                                               .count = list.count,

@@ -160,12 +160,19 @@ static void write_path(struct weft_buf *url, const struct weft_remote_request *r
     weft_buf_add_text(url, request->query ? request->query : "");
 }
 
-void weft_remote_query(struct weft_buf *query, const char *name, const char *value)
+const char *weft_remote_query(struct weft_arena *arena, const char *const pair[][2], size_t count)
 {
-    if (!value)
-        return;
-    weft_buf_printf(query, "%c%s=", query->size ? '&' : '?', name);
-    encode(query, value);
+    struct weft_buf query;
+    weft_buf_init(&query, SIZE_MAX);
+    for (size_t i = 0; i < count; i++) {
+        if (!pair[i][1])
+            continue;
+        weft_buf_printf(&query, "%c%s=", query.size ? '&' : '?', pair[i][0]);
+        encode(&query, pair[i][1]);
+    }
+    const char *text = weft_arena_strdup(arena, query.data);
+    weft_buf_done(&query);
+    return text;
 }
 
 const char *weft_remote_wait_query(struct weft_arena *arena, int64_t wait_ms)
