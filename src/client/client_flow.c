@@ -159,31 +159,33 @@ enum weft_rc weft_flow_delete(struct weft *weft, const struct weft_id *flow, str
 
 /* ---- Reading --------------------------------------------------------------------------------- */
 
+static enum weft_rc read_flow(const struct weft_via *via, enum weft_op op,
+                              const struct weft_id *flow, struct weft_flow_asking asking,
+                              struct weft_flow_page *ret_page, struct weft_err *err)
+{
+    asking.ns = weft_ns_of(via->weft, NULL);
+    if (flow)
+        asking.flow = *flow;
+    const struct weft_op_call call = {
+        .op = op, .in = flow ? &asking : NULL, .count = 1, .out = ret_page};
+    return weft_do(via, &call, check_asking, WEFT_ARENA_OF(ret_page), err);
+}
+
 enum weft_rc weft_flow_get(struct weft *weft, const struct weft_id *flow, int64_t wait_ms,
                            struct weft_flow_page *ret_page, struct weft_err *err)
 {
     const struct weft_via via = {.weft = weft, .waits = true, .wait_ms = wait_ms};
-    struct weft_flow_asking asking = {
-        .ns = weft_ns_of(weft, NULL), .limit = WEFT_PAGE_MAX, .counts = true};
-    if (flow)
-        asking.flow = *flow;
-    const struct weft_op_call call = {
-        .op = WEFT_OP_FLOW, .in = flow ? &asking : NULL, .count = 1, .out = ret_page};
-    return weft_do(&via, &call, check_asking, WEFT_ARENA_OF(ret_page), err);
+    const struct weft_flow_asking asking = {.limit = WEFT_PAGE_MAX, .counts = true};
+    return read_flow(&via, WEFT_OP_FLOW, flow, asking, ret_page, err);
 }
 
 enum weft_rc weft_flow_nodes(struct weft *weft, const struct weft_id *flow, uint32_t limit,
                              const char *after, struct weft_flow_page *ret_page,
                              struct weft_err *err)
 {
-    struct weft_flow_asking asking = {
-        .ns = weft_ns_of(weft, NULL), .limit = limit ? limit : WEFT_PAGE_MAX, .after = after};
-    if (flow)
-        asking.flow = *flow;
-    const struct weft_op_call call = {
-        .op = WEFT_OP_FLOW_NODES, .in = flow ? &asking : NULL, .count = 1, .out = ret_page};
-    return weft_do(&(struct weft_via){.weft = weft}, &call, check_asking, WEFT_ARENA_OF(ret_page),
-                   err);
+    const struct weft_via via = {.weft = weft};
+    const struct weft_flow_asking asking = {.limit = limit ? limit : WEFT_PAGE_MAX, .after = after};
+    return read_flow(&via, WEFT_OP_FLOW_NODES, flow, asking, ret_page, err);
 }
 
 WEFT_FREES(weft_flow_page)

@@ -300,8 +300,7 @@ enum weft_rc weft_fetch_open(const struct weft_fetch_config *config, struct weft
     return WEFT_OK;
 }
 
-/* ---- Connections
- * ----------------------------------------------------------------------------------- */
+/* ---- Connections ----------------------------------------------------------------------------- */
 
 static void free_connection(struct connection *connection)
 {

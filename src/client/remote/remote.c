@@ -355,11 +355,6 @@ static enum weft_rc run_scanner(const struct weft_via *via, const struct weft_op
 static weft_remote_fn *const calls[WEFT_OP_COUNT] = {
     [WEFT_OP_CLAIM] = weft_remote_claim,
     [WEFT_OP_WATCH] = weft_remote_watch,
-    [WEFT_OP_CANCEL] = weft_remote_steer,
-    [WEFT_OP_REPLAY] = weft_remote_steer,
-    [WEFT_OP_REPRIORITIZE] = weft_remote_steer,
-    [WEFT_OP_SET_DEADLINE] = weft_remote_steer,
-    [WEFT_OP_REVOKE] = weft_remote_steer,
     [WEFT_OP_CANCEL_MANY] = weft_remote_steer_many,
     [WEFT_OP_REPLAY_MANY] = weft_remote_steer_many,
     [WEFT_OP_FLOW_SUBMIT] = weft_remote_flow_submit,

@@ -103,10 +103,9 @@ typedef enum weft_rc weft_remote_fn(const struct weft_via *via, const struct wef
                                     struct weft_err *err);
 
 /* remote_work.c */
-weft_remote_fn weft_remote_bulk; /* operations on items that the server takes many at a time */
+weft_remote_fn weft_remote_bulk; /* operations on items but claims */
 weft_remote_fn weft_remote_claim;
 weft_remote_fn weft_remote_watch;
-weft_remote_fn weft_remote_steer;
 weft_remote_fn weft_remote_steer_many;
 /* Refuses values that JSON has no word for. */
 WEFT_MUST_CHECK enum weft_rc weft_remote_check_spec(const struct weft_spec *spec,

@@ -28,10 +28,15 @@ static const void *item_at(const struct weft_op_call *call, size_t i)
     return (const char *)call->in + i * weft_wire_size(weft_ops[call->op].takes);
 }
 
-/* The answer to an item. */
-static void *answer_at(const struct weft_op_call *call, size_t i)
+/* Whether the operation steers executions; how the server takes that: many at a time, or one. */
+static bool steers(const struct weft_op_call *call)
 {
-    return (char *)call->out + i * weft_wire_size(weft_ops[call->op].gives);
+    return weft_ops[call->op].gives == &weft_wire_execution;
+}
+
+static bool steers_one(const struct weft_op_call *call)
+{
+    return steers(call) && call->op != WEFT_OP_CANCEL && call->op != WEFT_OP_REPLAY;
 }
 
 static const char *ns_at(const struct weft_op_call *call, size_t i)
@@ -86,6 +91,8 @@ static enum weft_rc check_item(const struct weft_op_call *call, size_t i, struct
     if (call->op == WEFT_OP_COMPLETE)
         return check_size("result", ((const struct weft_complete *)item_at(call, i))->result_size,
                           err);
+    if (steers_one(call) && !is_moment(((const struct weft_steer *)item_at(call, i))->deadline_us))
+        return weft_fail_field(err, WEFT_INVALID_VALUE, "deadline_at", "deadline_at is no moment");
     return WEFT_OK;
 }
 
@@ -110,39 +117,88 @@ static size_t write_part(const struct weft_op_call *call, size_t at,
     return i - at;
 }
 
-/* Answers an item, whose execution was submitted or leased, with a failure. */
+/* Fields of a cancel or replay of many besides the executions. */
+static void put_options(struct weft_json_writer *out, enum weft_op op, const char *reason,
+                        bool force)
+{
+    if (reason && op == WEFT_OP_CANCEL_MANY)
+        weft_json_add_text(out, "reason", reason);
+    if (force && op == WEFT_OP_REPLAY_MANY) /* older servers do not know the field */
+        weft_json_add_bool(out, "force", true);
+}
+
+/* The same for cancels and replays: ids, under the operation that takes many. */
+static size_t write_ids(const struct weft_op_call *call, size_t at,
+                        struct weft_remote_request *request, struct weft_buf *body)
+{
+    const struct weft_steer *first = item_at(call, at), *item = first;
+    size_t count = 0;
+    struct weft_json_writer out;
+    request->op = call->op == WEFT_OP_CANCEL ? WEFT_OP_CANCEL_MANY : WEFT_OP_REPLAY_MANY;
+    request->ns = first->ns;
+    weft_json_writer_init(&out, body);
+    weft_json_begin_object(&out);
+    weft_json_add_array(&out, "ids");
+    while (at + count < call->count && count < WEFT_BATCH_MAX && same_text(item->ns, first->ns) &&
+           same_text(item->reason, first->reason) && item->force == first->force) {
+        weft_wire_put_id(&out, &item->id);
+        item = first + ++count;
+    }
+    weft_json_end_array(&out);
+    put_options(&out, request->op, first->reason, first->force);
+    weft_json_end_object(&out);
+    return count;
+}
+
+/* Answers an item with a failure. */
 static void answer_error(const struct weft_op_call *call, size_t i, const struct weft_err *story,
                          enum weft_fence fence)
 {
     if (call->op == WEFT_OP_SUBMIT)
         ((struct weft_submit_result *)call->out)[i] =
             (struct weft_submit_result){WEFT_FAILED(story)};
+    else if (steers(call))
+        ((struct weft_steer_result *)call->out)[i] = (struct weft_steer_result){WEFT_FAILED(story)};
     else
         ((struct weft_lease_result *)call->out)[i] =
             (struct weft_lease_result){WEFT_FAILED(story), .fence = fence};
 }
 
-/* One answer of a bulk request. False: no server of weft writes that. */
+/* The state in an answer, and whether it was changed, where the answer says so. */
+static bool read_steered(const struct weft_json *value, struct weft_arena *arena,
+                         struct weft_steer_result *ret_answer)
+{
+    struct weft_json changed;
+    struct weft_lease_result ended;
+    if (weft_wire_read_answer(&weft_wire_finished, value, arena, &ended, NULL))
+        return false;
+    *ret_answer = (struct weft_steer_result){
+        .state = ended.state,
+        .changed = !weft_wire_member(value, "changed", &changed) ||
+                   changed.kind != WEFT_JSON_BOOL || weft_json_bool(&changed)};
+    return true;
+}
+
+/* One answer to an item. False: no server of weft writes that. */
 static bool read_item(const struct weft_op_call *call, size_t i, const struct weft_json *value,
                       struct weft_arena *arena)
 {
     const struct weft_wire_type *gives = weft_ops[call->op].gives;
-    struct weft_json error;
-    void *answer = answer_at(call, i);
-    if (value->kind != WEFT_JSON_OBJECT)
-        return false;
-    if (!weft_wire_member(value, "error", &error) || error.kind == WEFT_JSON_NULL) {
-        bool read = weft_wire_read_answer(gives, value, arena, answer, NULL) == WEFT_OK;
-        if (call->op == WEFT_OP_RENEW)
-            ((struct weft_lease_result *)answer)->state = WEFT_STATE_RUNNING; /* it is not said */
-        return read;
-    }
     enum weft_fence fence = WEFT_FENCE_NONE;
     struct weft_err story;
-    if (weft_remote_error(&error, arena, &story, &fence, NULL))
-        return false;
-    answer_error(call, i, weft_err_dup(call->arena, &story), fence);
-    return true;
+    struct weft_json error;
+    bool failed = weft_wire_member(value, "error", &error) && error.kind != WEFT_JSON_NULL;
+    if (failed && weft_remote_error(&error, arena, &story, &fence, NULL) == WEFT_OK) {
+        answer_error(call, i, weft_err_dup(call->arena, &story), fence);
+        return true;
+    }
+    if (steers(call)) /* an execution may have an error of its own, which is none of the call */
+        return read_steered(value, arena, (struct weft_steer_result *)call->out + i);
+    void *answer = (char *)call->out + i * weft_wire_size(gives);
+    bool read = !failed && weft_wire_read_answer(gives, value, arena, answer, NULL) == WEFT_OK;
+    if (call->op == WEFT_OP_RENEW)
+        ((struct weft_lease_result *)answer)->state = WEFT_STATE_RUNNING; /* it is not said */
+    return read;
 }
 
 /* One request: items from `at` on. *ret_count: so many. */
@@ -153,7 +209,8 @@ static enum weft_rc send_part(const struct weft_via *via, const struct weft_op_c
     struct weft_buf body;
     weft_buf_init(&body, SIZE_MAX);
     struct weft_remote_request request = {.op = call->op, .body = &body};
-    size_t count = write_part(call, at, &request, &body);
+    size_t count =
+        steers(call) ? write_ids(call, at, &request, &body) : write_part(call, at, &request, &body);
     struct weft_json object;
     struct weft_json_iter iter;
     enum weft_rc rc = weft_remote_ask(via, &request, arena, &object, err);
@@ -168,19 +225,48 @@ static enum weft_rc send_part(const struct weft_via *via, const struct weft_op_c
     return rc;
 }
 
+/* True when a failure is about the execution; others are about the call. */
+static bool is_about_item(enum weft_rc rc)
+{
+    return rc == WEFT_INVALID_VALUE || rc == WEFT_TOO_LARGE || rc == WEFT_NOT_FOUND ||
+           rc == WEFT_CONFLICT || rc == WEFT_NOT_LIVE;
+}
+
+/* One request that steers one execution. */
+static enum weft_rc steer_one(const struct weft_via *via, const struct weft_op_call *call, size_t i,
+                              struct weft_err *err)
+{
+    const struct weft_steer *item = item_at(call, i);
+    struct weft_arena *arena = weft_arena_new();
+    const struct weft_remote_request request = {
+        .op = call->op, .place = weft_remote_id(arena, &item->id), .ns = item->ns, .item = item};
+    struct weft_json object;
+    enum weft_rc rc = weft_remote_ask(via, &request, arena, &object, err);
+    if (!rc && !read_item(call, i, &object, arena))
+        rc = weft_remote_garbled(&request, err);
+    if (rc && is_about_item(rc)) {
+        answer_error(call, i, weft_err_dup(call->arena, err), WEFT_FENCE_NONE);
+        rc = WEFT_OK;
+    }
+    weft_arena_free(arena);
+    return rc;
+}
+
 enum weft_rc weft_remote_bulk(const struct weft_via *via, const struct weft_op_call *call,
                               struct weft_err *err)
 {
     bool any = false;
-    size_t part = 1;
+    size_t part;
     for (size_t at = 0; at < call->count; at += part) {
         struct weft_err refused;
+        part = 1;
         if (check_item(call, at, &refused)) {
-            part = 1;
+            any |= steers(call);
             answer_error(call, at, weft_err_dup(call->arena, &refused), WEFT_FENCE_NONE);
             continue;
         }
-        enum weft_rc rc = send_part(via, call, at, &part, err);
+        enum weft_rc rc =
+            steers_one(call) ? steer_one(via, call, at, err) : send_part(via, call, at, &part, err);
         if (rc && !any)
             return rc;
         any = true;
@@ -272,155 +358,6 @@ enum weft_rc weft_remote_watch(const struct weft_via *via, const struct weft_op_
         *(struct weft_watched *)call->out =
             (struct weft_watched){.item = listing.item, .count = listing.count};
     return rc;
-}
-
-/* ---- Steering: cancels and replays go out many at a time, the other kinds one by one --------- */
-
-/* How many items from the first on can share a request. */
-static size_t part_of(const struct weft_steer *item, size_t count)
-{
-    size_t i = 1;
-    while (i < count && i < WEFT_BATCH_MAX && same_text(item[i].ns, item->ns) &&
-           same_text(item[i].reason, item->reason) && item[i].force == item->force)
-        i++;
-    return i;
-}
-
-/* Fields of a cancel or replay of many besides the executions. */
-static void put_options(struct weft_json_writer *out, enum weft_op op, const char *reason,
-                        bool force)
-{
-    if (reason && op == WEFT_OP_CANCEL_MANY)
-        weft_json_add_text(out, "reason", reason);
-    if (force && op == WEFT_OP_REPLAY_MANY) /* older servers do not know the field */
-        weft_json_add_bool(out, "force", true);
-}
-
-static void write_ids(const struct weft_steer *item, size_t count, enum weft_op op,
-                      struct weft_buf *body)
-{
-    struct weft_json_writer out;
-    weft_json_writer_init(&out, body);
-    weft_json_begin_object(&out);
-    weft_json_add_array(&out, "ids");
-    for (size_t i = 0; i < count; i++)
-        weft_wire_put_id(&out, &item[i].id);
-    weft_json_end_array(&out);
-    put_options(&out, op, item->reason, item->force);
-    weft_json_end_object(&out);
-}
-
-/* The state in an answer, and whether it was changed, where the answer says so. */
-static bool read_steered(const struct weft_json *value, struct weft_arena *kept,
-                         struct weft_arena *arena, struct weft_steer_result *ret_answer)
-{
-    struct weft_err story;
-    struct weft_json error, changed;
-    *ret_answer = (struct weft_steer_result){0};
-    if (value->kind != WEFT_JSON_OBJECT)
-        return false;
-    if (weft_wire_member(value, "error", &error) && error.kind == WEFT_JSON_OBJECT &&
-        weft_remote_error(&error, arena, &story, NULL, NULL) == WEFT_OK) {
-        const struct weft_err *failed = weft_err_dup(kept, &story);
-        *ret_answer = (struct weft_steer_result){WEFT_FAILED(failed)};
-        return true;
-    }
-    struct weft_lease_result ended;
-    if (weft_wire_read_answer(&weft_wire_finished, value, arena, &ended, NULL))
-        return false;
-    ret_answer->state = ended.state;
-    ret_answer->changed = !weft_wire_member(value, "changed", &changed) ||
-                          changed.kind != WEFT_JSON_BOOL || weft_json_bool(&changed);
-    return true;
-}
-
-/* Sends the items of the call as one request of `op`, which takes many. */
-static enum weft_rc steer_part(const struct weft_via *via, const struct weft_op_call *part,
-                               enum weft_op op, struct weft_err *err)
-{
-    const struct weft_steer *item = part->in;
-    struct weft_steer_result *answer = part->out;
-    struct weft_arena *arena = weft_arena_new();
-    struct weft_buf body;
-    weft_buf_init(&body, SIZE_MAX);
-    write_ids(item, part->count, op, &body);
-    const struct weft_remote_request request = {.op = op, .ns = item->ns, .body = &body};
-    struct weft_json object;
-    struct weft_json_iter iter;
-    enum weft_rc rc = weft_remote_ask(via, &request, arena, &object, err);
-    if (!rc && !weft_remote_items(&object, part->count, &iter))
-        rc = weft_remote_garbled(&request, err);
-    for (size_t i = 0; i < part->count && !rc; i++)
-        if (!weft_json_next(&iter) || !read_steered(&iter.value, part->arena, arena, &answer[i]))
-            rc = weft_remote_garbled(&request, err);
-    weft_buf_done(&body);
-    weft_arena_free(arena);
-    return rc;
-}
-
-/* True when a failure is about the execution; others are about the call. */
-static bool is_about_item(enum weft_rc rc)
-{
-    return rc == WEFT_INVALID_VALUE || rc == WEFT_TOO_LARGE || rc == WEFT_NOT_FOUND ||
-           rc == WEFT_CONFLICT || rc == WEFT_NOT_LIVE;
-}
-
-static enum weft_rc steer_one(const struct weft_via *via, const struct weft_op_call *part,
-                              struct weft_err *err)
-{
-    const struct weft_steer *item = part->in;
-    struct weft_steer_result *answer = part->out;
-    if (item->deadline_us < 0 || item->deadline_us > WEFT_MOMENT_MAX_US) {
-        const struct weft_err *story = weft_err_new(part->arena, WEFT_INVALID_VALUE, "deadline_at",
-                                                    "deadline_at is no moment");
-        *answer = (struct weft_steer_result){WEFT_FAILED(story)};
-        return WEFT_OK;
-    }
-    struct weft_arena *arena = weft_arena_new();
-    const struct weft_remote_request request = {
-        .op = part->op, .place = weft_remote_id(arena, &item->id), .ns = item->ns, .item = item};
-    struct weft_json object;
-    enum weft_rc rc = weft_remote_ask(via, &request, arena, &object, err);
-    if (!rc && !read_steered(&object, part->arena, arena, answer))
-        rc = weft_remote_garbled(&request, err);
-    if (rc && is_about_item(rc)) {
-        const struct weft_err *story = weft_err_dup(part->arena, err);
-        *answer = (struct weft_steer_result){WEFT_FAILED(story)};
-        rc = WEFT_OK;
-    }
-    weft_arena_free(arena);
-    return rc;
-}
-
-enum weft_rc weft_remote_steer(const struct weft_via *via, const struct weft_op_call *call,
-                               struct weft_err *err)
-{
-    bool many = call->op == WEFT_OP_CANCEL || call->op == WEFT_OP_REPLAY;
-    enum weft_op op_many = call->op == WEFT_OP_CANCEL ? WEFT_OP_CANCEL_MANY : WEFT_OP_REPLAY_MANY;
-    const struct weft_steer *item = call->in;
-    struct weft_steer_result *answer = call->out;
-    size_t count;
-    for (size_t at = 0; at < call->count; at += count) {
-        count = many ? part_of(&item[at], call->count - at) : 1;
-        const struct weft_op_call part = {.op = call->op,
-                                          .in = &item[at],
-                                          .count = count,
-                                          .out = &answer[at],
-                                          .arena = call->arena};
-        enum weft_rc rc = many ? steer_part(via, &part, op_many, err) : steer_one(via, &part, err);
-        if (rc && at == 0)
-            return rc;
-        if (!rc)
-            continue;
-        /* Earlier items are done: the failure goes into the answers. */
-        const struct weft_err *story = weft_err_dup(call->arena, err);
-        struct weft_err *not_sent = weft_err_dup(call->arena, err);
-        not_sent->hint = NULL;
-        for (size_t i = at; i < call->count; i++)
-            answer[i] = (struct weft_steer_result){WEFT_FAILED(i < at + count ? story : not_sent)};
-        break;
-    }
-    return WEFT_OK;
 }
 
 /* ---- By filter ------------------------------------------------------------------------------- */
