@@ -15,13 +15,12 @@
 #include "base/arena.h"
 #include "base/err.h"
 #include "base/thread.h"
-#include "client/remote/remote.h"
-#include "client/worker/wake.h"
 #include "core/spec.h"
 #include "engine/call.h"
 #include "engine/engine.h"
 #include "engine/job/claim.h"
 #include "engine/tx/commit_effects.h"
+#include "fetch/fetch.h"
 #include "weft/weft.h"
 
 #include <stdlib.h>
@@ -97,10 +96,8 @@ enum weft_rc weft_check_spec(const struct weft_spec *spec, size_t i, struct weft
     return rc;
 }
 
-static enum weft_rc check_specs(const struct weft_via *via, const struct weft_op_call *call,
-                                struct weft_err *err)
+static enum weft_rc check_specs(const struct weft_op_call *call, struct weft_err *err)
 {
-    (void)via;
     const struct weft_spec *spec = call->in;
     enum weft_rc rc = WEFT_OK;
     for (size_t i = 0; i < call->count && !rc; i++)
@@ -115,10 +112,8 @@ static enum weft_rc check_wait(int64_t wait_ms, struct weft_err *err)
         err);
 }
 
-static enum weft_rc check_claims(const struct weft_via *via, const struct weft_op_call *call,
-                                 struct weft_err *err)
+static enum weft_rc check_claims(const struct weft_op_call *call, struct weft_err *err)
 {
-    (void)via;
     const struct weft_claim *claim = call->in;
     enum weft_rc rc = WEFT_OK;
     for (size_t i = 0; i < call->count && !rc; i++) {
@@ -134,10 +129,8 @@ static enum weft_rc check_claims(const struct weft_via *via, const struct weft_o
     return rc;
 }
 
-static enum weft_rc check_results(const struct weft_via *via, const struct weft_op_call *call,
-                                  struct weft_err *err)
+static enum weft_rc check_results(const struct weft_op_call *call, struct weft_err *err)
 {
-    (void)via;
     const struct weft_complete *item = call->in;
     enum weft_rc rc = WEFT_OK;
     for (size_t i = 0; i < call->count && !rc; i++)
@@ -145,10 +138,8 @@ static enum weft_rc check_results(const struct weft_via *via, const struct weft_
     return rc;
 }
 
-static enum weft_rc check_watch(const struct weft_via *via, const struct weft_op_call *call,
-                                struct weft_err *err)
+static enum weft_rc check_watch(const struct weft_op_call *call, struct weft_err *err)
 {
-    (void)via;
     const struct weft_watch *watch = call->in;
     return watch->worker ? check_wait(watch->wait_ms, err) : weft_missing("worker", err);
 }
@@ -225,7 +216,7 @@ enum weft_rc weft_do_items(struct weft *weft, const struct weft_op_call *call, w
     const struct weft_via via = {.weft = weft};
     enum weft_rc rc = weft_check_given(&given, &story);
     if (!rc && check)
-        rc = check(&via, call, &story);
+        rc = check(call, &story);
     if (rc || !call->count)
         return weft_copy_err(rc, &story, err);
     mine.arena = weft_arena_new();
@@ -248,9 +239,15 @@ enum weft_rc weft_do(const struct weft_via *via, const struct weft_op_call *call
     struct weft_op_call mine = *call;
     const struct weft_given given = {via->weft, call->count ? call->in : via,
                                      call->count ? call->count : 1, call->out};
+    bool cancels = call->op == WEFT_OP_FLOW_CANCEL || call->op == WEFT_OP_FLOW_DELETE;
+    const struct weft_range wait = {.field = "wait_ms",
+                                    .value = via->wait_ms,
+                                    .max = cancels ? WEFT_CLAIM_WAIT_MAX : WEFT_CLIENT_WAIT_MAX_MS};
     enum weft_rc rc = weft_check_given(&given, &story);
+    if (!rc)
+        rc = weft_check_range(&wait, &story);
     if (!rc && check)
-        rc = check(via, call, &story);
+        rc = check(call, &story);
     if (!rc && !mine.arena)
         mine.arena = weft_arena_new();
     if (!rc)
@@ -262,10 +259,15 @@ enum weft_rc weft_do(const struct weft_via *via, const struct weft_op_call *call
     return weft_copy_err(rc, &story, err);
 }
 
-void weft_answer_free(void *answer, size_t size, struct weft_arena *arena)
+enum weft_rc weft_ask(struct weft *weft, const struct weft_op_call *call,
+                      struct weft_arena **ret_arena, struct weft_err *err)
 {
-    weft_arena_free(arena);
-    memset(answer, 0, size);
+    return weft_do(&(struct weft_via){.weft = weft}, call, NULL, ret_arena, err);
+}
+
+const char *weft_ns_of(const struct weft *weft, const char *ns)
+{
+    return ns || !weft ? ns : weft->ns;
 }
 
 /* ---- Opening --------------------------------------------------------------------------------- */
@@ -322,14 +324,16 @@ static enum weft_rc open_remote(const char *url, const struct weft_options *opti
                                 struct weft **ret_weft, struct weft_err *err)
 {
     const char *ns = options->ns ? options->ns : "default";
-    struct weft_remote *remote;
+    const struct weft_fetch_config config = {
+        .base_url = url, .token = options->token, .ca_file = options->ca_file};
+    struct weft_fetch *fetch;
     enum weft_rc rc = weft_name_check(ns, "namespace", err);
     if (!rc)
-        rc = weft_remote_open(url, options, &remote, err);
+        rc = weft_fetch_open(&config, &fetch, err);
     if (rc)
         return rc;
     *ret_weft = make_handle(&weft_backend_remote, ns);
-    (*ret_weft)->remote = remote;
+    (*ret_weft)->fetch = fetch;
     (*ret_weft)->ns_given = options->ns != NULL;
     return WEFT_OK;
 }
@@ -409,65 +413,56 @@ enum weft_rc weft_claim(struct weft *weft, const struct weft_claim *claim, size_
     return rc;
 }
 
-void weft_claims_free(struct weft_claims *claims)
-{
-    if (claims)
-        weft_answer_free(claims, sizeof(*claims), claims->arena);
-}
+WEFT_FREES(weft_claims)
 
 enum weft_rc weft_watch(struct weft *weft, const struct weft_watch *watch,
                         struct weft_watched *ret_watched, struct weft_err *err)
 {
     const struct weft_op_call call = {
         .op = WEFT_OP_WATCH, .in = watch, .count = 1, .out = ret_watched};
-    return weft_do(&(struct weft_via){.weft = weft}, &call, check_watch,
-                   ret_watched ? &ret_watched->arena : NULL, err);
+    return weft_do(&(struct weft_via){.weft = weft}, &call, check_watch, WEFT_ARENA_OF(ret_watched),
+                   err);
 }
 
-void weft_watched_free(struct weft_watched *watched)
+WEFT_FREES(weft_watched)
+
+/* An operation of the holder of leases. */
+static enum weft_rc do_leases(struct weft *weft, enum weft_op op, const void *item, size_t count,
+                              struct weft_lease_answer *ret_answer, struct weft_err *err)
 {
-    if (watched)
-        weft_answer_free(watched, sizeof(*watched), watched->arena);
+    const struct weft_op_call call = {.op = op, .in = item, .count = count, .out = ret_answer};
+    return weft_do_items(weft, &call, op == WEFT_OP_COMPLETE ? check_results : NULL,
+                         &weft_answers_lease, err);
 }
 
 enum weft_rc weft_renew(struct weft *weft, const struct weft_renew *item, size_t count,
                         struct weft_lease_answer *ret_answer, struct weft_err *err)
 {
-    const struct weft_op_call call = {
-        .op = WEFT_OP_RENEW, .in = item, .count = count, .out = ret_answer};
-    return weft_do_items(weft, &call, NULL, &weft_answers_lease, err);
+    return do_leases(weft, WEFT_OP_RENEW, item, count, ret_answer, err);
 }
 
 enum weft_rc weft_complete(struct weft *weft, const struct weft_complete *item, size_t count,
                            struct weft_lease_answer *ret_answer, struct weft_err *err)
 {
-    const struct weft_op_call call = {
-        .op = WEFT_OP_COMPLETE, .in = item, .count = count, .out = ret_answer};
-    return weft_do_items(weft, &call, check_results, &weft_answers_lease, err);
+    return do_leases(weft, WEFT_OP_COMPLETE, item, count, ret_answer, err);
 }
 
 enum weft_rc weft_fail_lease(struct weft *weft, const struct weft_failure *item, size_t count,
                              struct weft_lease_answer *ret_answer, struct weft_err *err)
 {
-    const struct weft_op_call call = {
-        .op = WEFT_OP_FAIL, .in = item, .count = count, .out = ret_answer};
-    return weft_do_items(weft, &call, NULL, &weft_answers_lease, err);
+    return do_leases(weft, WEFT_OP_FAIL, item, count, ret_answer, err);
 }
 
 enum weft_rc weft_delay(struct weft *weft, const struct weft_put_back *item, size_t count,
                         struct weft_lease_answer *ret_answer, struct weft_err *err)
 {
-    const struct weft_op_call call = {
-        .op = WEFT_OP_DELAY, .in = item, .count = count, .out = ret_answer};
-    return weft_do_items(weft, &call, NULL, &weft_answers_lease, err);
+    return do_leases(weft, WEFT_OP_DELAY, item, count, ret_answer, err);
 }
 
 enum weft_rc weft_release(struct weft *weft, const struct weft_put_back *item, size_t count,
                           struct weft_lease_answer *ret_answer, struct weft_err *err)
 {
-    const struct weft_op_call call = {
-        .op = WEFT_OP_RELEASE, .in = item, .count = count, .out = ret_answer};
-    return weft_do_items(weft, &call, NULL, &weft_answers_lease, err);
+    return do_leases(weft, WEFT_OP_RELEASE, item, count, ret_answer, err);
 }
 
 /* ---- Steering -------------------------------------------------------------------------------- */
@@ -493,7 +488,6 @@ enum weft_rc weft_steer(struct weft *weft, enum weft_steer_kind kind, const stru
 enum weft_rc weft_steer_all(struct weft *weft, const struct weft_steer_all *args,
                             struct weft_sweep *ret_sweep, struct weft_err *err)
 {
-    const struct weft_via via = {.weft = weft};
     struct weft_steer_all mine = {0};
     struct weft_op_call call = {.op = WEFT_OP_CANCEL_MANY, .count = 1, .out = ret_sweep};
     if (args) {
@@ -501,7 +495,6 @@ enum weft_rc weft_steer_all(struct weft *weft, const struct weft_steer_all *args
         call.in = &mine;
         call.op = args->kind == WEFT_STEER_REPLAY ? WEFT_OP_REPLAY_MANY : WEFT_OP_CANCEL_MANY;
     }
-    if (weft && !mine.filter.ns)
-        mine.filter.ns = weft->ns;
-    return weft_do(&via, &call, NULL, NULL, err);
+    mine.filter.ns = weft_ns_of(weft, mine.filter.ns);
+    return weft_ask(weft, &call, NULL, err);
 }

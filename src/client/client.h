@@ -10,8 +10,8 @@
  * client*.c.
  *
  * A handle knows the workers that were started on it and the calls that wait on it, so that changes
- * in this process wake them at once (worker/wake.c). Locks: weft->lock, then the lock of a worker;
- * never the other way round, and no call to the store under either.
+ * in this process wake them at once (worker/worker.c). Locks: weft->lock, then the lock of a
+ * worker; never the other way round, and no call to the store under either.
  */
 
 #include "engine/call.h"
@@ -34,14 +34,14 @@ enum weft_local_change {
     WEFT_CHANGE_COUNT,
 };
 
-struct weft_remote;  /* see remote.h */
+struct weft_fetch;   /* see fetch.h */
 struct weft_backend; /* below */
 
 struct weft {
     const struct weft_backend *backend;
     uint64_t forks;             /* weft_forks() when it was opened: a child must not use it */
-    struct weft_engine *engine; /* owned; NULL: the handle is remote */
-    struct weft_remote *remote; /* owned; NULL: it is local */
+    struct weft_engine *engine; /* owned; NULL: the handle is of a server */
+    struct weft_fetch *fetch;   /* owned; of a server; NULL: it is local */
     char *ns;                   /* owned */
     bool ns_given;              /* false: a server may choose another, by the token */
     pthread_mutex_t lock;
@@ -112,8 +112,7 @@ WEFT_MUST_CHECK enum weft_rc weft_check_spec(const struct weft_spec *spec, size_
                                              struct weft_err *err);
 
 /* Checks the values of an argument or of items, whose pointers were checked; NULL: no check. */
-typedef enum weft_rc weft_check_fn(const struct weft_via *via, const struct weft_op_call *call,
-                                   struct weft_err *err);
+typedef enum weft_rc weft_check_fn(const struct weft_op_call *call, struct weft_err *err);
 /* What an operation answers items with: the size of a result, and how the answers of weft.h are
  * filled from results. */
 struct weft_answer_kind {
@@ -137,11 +136,57 @@ WEFT_MUST_CHECK enum weft_rc weft_do_items(struct weft *weft, const struct weft_
 WEFT_MUST_CHECK enum weft_rc weft_do(const struct weft_via *via, const struct weft_op_call *call,
                                      weft_check_fn *check, struct weft_arena **ret_arena,
                                      struct weft_err *err);
-/* Frees the arena of an answer of so many bytes and empties it. */
-void weft_answer_free(void *answer, size_t size, struct weft_arena *arena);
+/* The same, of an operation that does not wait and whose argument needs no other check. */
+WEFT_MUST_CHECK enum weft_rc weft_ask(struct weft *weft, const struct weft_op_call *call,
+                                      struct weft_arena **ret_arena, struct weft_err *err);
+/* Where the arena of an answer is; NULL: the caller gave no room for one. */
+#define WEFT_ARENA_OF(answer) ((answer) ? &(answer)->arena : NULL)
+/* Defines the function of weft.h that frees an answer of the type and empties it. */
+#define WEFT_FREES(type)                                                                           \
+    void type##_free(struct type *answer)                                                          \
+    {                                                                                              \
+        if (!answer)                                                                               \
+            return;                                                                                \
+        weft_arena_free(answer->arena);                                                            \
+        *answer = (struct type){0};                                                                \
+    }
+/* The namespace of an argument that may name none. */
+const char *weft_ns_of(const struct weft *weft, const char *ns);
 
 /* The same as weft_open(), with any configuration of the engine. */
 WEFT_MUST_CHECK enum weft_rc weft_open_with(const struct weft_engine_config *config, const char *ns,
                                             struct weft **ret_weft, struct weft_err *err);
+
+/* ---- Waking and waiting (worker/worker.c) ---------------------------------------------------- */
+
+/*
+ * A wake is a hint: workers and calls that wait also look by themselves, because other processes
+ * change the store as well.
+ */
+
+/* CLOCK_MONOTONIC. */
+weft_usec weft_mono_us(void);
+
+/*
+ * Tells the workers of the handle and the claims that wait on it that there is something to claim,
+ * and when the earliest delayed execution becomes due (WEFT_NEVER: none).
+ */
+void weft_wake_workers(struct weft *weft, bool ready, weft_usec due_us);
+/* Tells them that a call in this process ended a lease, which may be one of theirs. */
+void weft_wake_watches(struct weft *weft);
+/* Something happened that calls may be waiting for. */
+void weft_note_change(struct weft *weft, enum weft_local_change change);
+
+/* A call that looks at the store again and again. */
+struct weft_look {
+    enum weft_local_change change;
+    weft_usec until_us; /* monotonic; when it gives up */
+    weft_usec pause_us; /* before the next look */
+    uint64_t changes;   /* of the handle, when the last look began */
+};
+void weft_look_init(struct weft_look *look, struct weft *weft, enum weft_local_change change,
+                    int64_t wait_ms);
+/* Pauses until it is worth looking again. False: the wait is over, or was stopped. */
+bool weft_look_again(struct weft_look *look, const struct weft_via *via);
 
 #endif

@@ -30,10 +30,8 @@ static enum weft_rc check_nodes(const struct weft_node *node, size_t count, stru
     return rc;
 }
 
-static enum weft_rc check_flows(const struct weft_via *via, const struct weft_op_call *call,
-                                struct weft_err *err)
+static enum weft_rc check_flows(const struct weft_op_call *call, struct weft_err *err)
 {
-    (void)via;
     const struct weft_flow_spec *spec = call->in;
     enum weft_rc rc = WEFT_OK;
     for (size_t i = 0; i < call->count && !rc; i++)
@@ -41,18 +39,14 @@ static enum weft_rc check_flows(const struct weft_via *via, const struct weft_op
     return rc;
 }
 
-static enum weft_rc check_growth(const struct weft_via *via, const struct weft_op_call *call,
-                                 struct weft_err *err)
+static enum weft_rc check_growth(const struct weft_op_call *call, struct weft_err *err)
 {
-    (void)via;
     const struct weft_flow_growth *growth = call->in;
     return check_nodes(growth->nodes, growth->node_count, err);
 }
 
-static enum weft_rc check_edges(const struct weft_via *via, const struct weft_op_call *call,
-                                struct weft_err *err)
+static enum weft_rc check_edges(const struct weft_op_call *call, struct weft_err *err)
 {
-    (void)via;
     const struct weft_flow_edging *edging = call->in;
     const struct weft_flow_edge *edge = edging->edges;
     if (edging->edge_count > 0 && !edge)
@@ -66,20 +60,12 @@ static enum weft_rc check_edges(const struct weft_via *via, const struct weft_op
     return WEFT_OK;
 }
 
-static enum weft_rc check_wait(const struct weft_via *via, int64_t max, struct weft_err *err)
-{
-    return weft_check_range(
-        &(struct weft_range){.field = "wait_ms", .value = via->wait_ms, .max = max}, err);
-}
-
-static enum weft_rc check_cancel(const struct weft_via *via, const struct weft_op_call *call,
-                                 struct weft_err *err)
+static enum weft_rc check_cancel(const struct weft_op_call *call, struct weft_err *err)
 {
     const struct weft_flow_cancelling *args = call->in;
-    enum weft_rc rc = check_wait(via, WEFT_CLAIM_WAIT_MAX, err);
-    if (!rc && (unsigned)args->how > WEFT_FLOW_CANCEL_ONLY)
-        rc = weft_fail_field(err, WEFT_INVALID_VALUE, "policy", "there is no such policy");
-    return rc;
+    if ((unsigned)args->how > WEFT_FLOW_CANCEL_ONLY)
+        return weft_fail_field(err, WEFT_INVALID_VALUE, "policy", "there is no such policy");
+    return WEFT_OK;
 }
 
 static enum weft_rc check_limit(uint32_t limit, struct weft_err *err)
@@ -88,17 +74,13 @@ static enum weft_rc check_limit(uint32_t limit, struct weft_err *err)
         &(struct weft_range){.field = "limit", .value = limit, .max = WEFT_PAGE_MAX}, err);
 }
 
-static enum weft_rc check_asking(const struct weft_via *via, const struct weft_op_call *call,
-                                 struct weft_err *err)
+static enum weft_rc check_asking(const struct weft_op_call *call, struct weft_err *err)
 {
-    enum weft_rc rc = check_wait(via, WEFT_CLIENT_WAIT_MAX_MS, err);
-    return rc ? rc : check_limit(((const struct weft_flow_asking *)call->in)->limit, err);
+    return check_limit(((const struct weft_flow_asking *)call->in)->limit, err);
 }
 
-static enum weft_rc check_listing(const struct weft_via *via, const struct weft_op_call *call,
-                                  struct weft_err *err)
+static enum weft_rc check_listing(const struct weft_op_call *call, struct weft_err *err)
 {
-    (void)via;
     const struct weft_flow_listing *listing = call->in;
     enum weft_rc rc = check_limit(listing->limit, err);
     if (!rc && listing->by_state && (unsigned)listing->state >= WEFT_FLOW_STATE_COUNT)
@@ -107,12 +89,6 @@ static enum weft_rc check_listing(const struct weft_via *via, const struct weft_
 }
 
 /* ---- Changing -------------------------------------------------------------------------------- */
-
-/* The namespace of an argument that may name none. */
-static const char *ns_of(const struct weft *weft, const char *ns)
-{
-    return ns || !weft ? ns : weft->ns;
-}
 
 enum weft_rc weft_flow_submit(struct weft *weft, const struct weft_flow_spec *spec, size_t count,
                               struct weft_flow_submitted *ret_answer, struct weft_err *err)
@@ -126,7 +102,7 @@ enum weft_rc weft_flow_grow(struct weft *weft, const struct weft_flow_growth *gr
                             struct weft_flow_submitted *ret_answer, struct weft_err *err)
 {
     struct weft_flow_growth named = growth ? *growth : (struct weft_flow_growth){0};
-    named.ns = ns_of(weft, named.ns);
+    named.ns = weft_ns_of(weft, named.ns);
     struct weft_flow_result result = {.node = ret_answer ? ret_answer->node : NULL};
     const struct weft_op_call call = {.op = WEFT_OP_FLOW_GROW,
                                       .in = growth ? &named : NULL,
@@ -144,7 +120,7 @@ enum weft_rc weft_flow_link(struct weft *weft, const struct weft_flow_edging *ed
                             int32_t *ret_revision, struct weft_err *err)
 {
     struct weft_flow_edging named = edging ? *edging : (struct weft_flow_edging){0};
-    named.ns = ns_of(weft, named.ns);
+    named.ns = weft_ns_of(weft, named.ns);
     const struct weft_op_call call = {
         .op = WEFT_OP_FLOW_LINK, .in = edging ? &named : NULL, .count = 1, .out = ret_revision};
     return weft_do(&(struct weft_via){.weft = weft}, &call, check_edges, NULL, err);
@@ -157,7 +133,7 @@ enum weft_rc weft_flow_cancel(struct weft *weft, const struct weft_flow_cancelli
     const struct weft_via via = {.weft = weft, .waits = true, .wait_ms = wait_ms};
     struct weft_flow_cancelling named = args ? *args : (struct weft_flow_cancelling){0};
     struct weft_flow_cancelled answer = {0};
-    named.ns = ns_of(weft, named.ns);
+    named.ns = weft_ns_of(weft, named.ns);
     if (named.how == WEFT_FLOW_CANCEL_NONE)
         named.how = WEFT_FLOW_CANCEL_ALL;
     const struct weft_op_call call = {.op =
@@ -183,55 +159,49 @@ enum weft_rc weft_flow_delete(struct weft *weft, const struct weft_id *flow, str
 
 /* ---- Reading --------------------------------------------------------------------------------- */
 
+static enum weft_rc read_flow(const struct weft_via *via, enum weft_op op,
+                              const struct weft_id *flow, struct weft_flow_asking asking,
+                              struct weft_flow_page *ret_page, struct weft_err *err)
+{
+    asking.ns = weft_ns_of(via->weft, NULL);
+    if (flow)
+        asking.flow = *flow;
+    const struct weft_op_call call = {
+        .op = op, .in = flow ? &asking : NULL, .count = 1, .out = ret_page};
+    return weft_do(via, &call, check_asking, WEFT_ARENA_OF(ret_page), err);
+}
+
 enum weft_rc weft_flow_get(struct weft *weft, const struct weft_id *flow, int64_t wait_ms,
                            struct weft_flow_page *ret_page, struct weft_err *err)
 {
     const struct weft_via via = {.weft = weft, .waits = true, .wait_ms = wait_ms};
-    struct weft_flow_asking asking = {
-        .ns = ns_of(weft, NULL), .limit = WEFT_PAGE_MAX, .counts = true};
-    if (flow)
-        asking.flow = *flow;
-    const struct weft_op_call call = {
-        .op = WEFT_OP_FLOW, .in = flow ? &asking : NULL, .count = 1, .out = ret_page};
-    return weft_do(&via, &call, check_asking, ret_page ? &ret_page->arena : NULL, err);
+    const struct weft_flow_asking asking = {.limit = WEFT_PAGE_MAX, .counts = true};
+    return read_flow(&via, WEFT_OP_FLOW, flow, asking, ret_page, err);
 }
 
 enum weft_rc weft_flow_nodes(struct weft *weft, const struct weft_id *flow, uint32_t limit,
                              const char *after, struct weft_flow_page *ret_page,
                              struct weft_err *err)
 {
-    struct weft_flow_asking asking = {
-        .ns = ns_of(weft, NULL), .limit = limit ? limit : WEFT_PAGE_MAX, .after = after};
-    if (flow)
-        asking.flow = *flow;
-    const struct weft_op_call call = {
-        .op = WEFT_OP_FLOW_NODES, .in = flow ? &asking : NULL, .count = 1, .out = ret_page};
-    return weft_do(&(struct weft_via){.weft = weft}, &call, check_asking,
-                   ret_page ? &ret_page->arena : NULL, err);
+    const struct weft_via via = {.weft = weft};
+    const struct weft_flow_asking asking = {.limit = limit ? limit : WEFT_PAGE_MAX, .after = after};
+    return read_flow(&via, WEFT_OP_FLOW_NODES, flow, asking, ret_page, err);
 }
 
-void weft_flow_page_free(struct weft_flow_page *page)
-{
-    if (page)
-        weft_answer_free(page, sizeof(*page), page->arena);
-}
+WEFT_FREES(weft_flow_page)
 
 enum weft_rc weft_flow_list(struct weft *weft, const struct weft_flow_listing *listing,
                             struct weft_flows *ret_flows, struct weft_err *err)
 {
     enum { LIMIT_DEFAULT = 50 };
     struct weft_flow_listing wanted = listing ? *listing : (struct weft_flow_listing){0};
-    wanted.ns = ns_of(weft, wanted.ns);
+    wanted.ns = weft_ns_of(weft, wanted.ns);
     if (wanted.limit == 0)
         wanted.limit = LIMIT_DEFAULT;
     const struct weft_op_call call = {
         .op = WEFT_OP_FLOWS, .in = &wanted, .count = 1, .out = ret_flows};
-    return weft_do(&(struct weft_via){.weft = weft}, &call, check_listing,
-                   ret_flows ? &ret_flows->arena : NULL, err);
+    return weft_do(&(struct weft_via){.weft = weft}, &call, check_listing, WEFT_ARENA_OF(ret_flows),
+                   err);
 }
 
-void weft_flows_free(struct weft_flows *flows)
-{
-    if (flows)
-        weft_answer_free(flows, sizeof(*flows), flows->arena);
-}
+WEFT_FREES(weft_flows)

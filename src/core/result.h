@@ -22,6 +22,13 @@ struct weft_submit_result {
     bool duplicate;
 };
 
+/* What a submission became, for the JSON of it (wire/types_submit.c). */
+static inline struct weft_submit_result weft_submit_result_of(const struct weft_submitted *answer)
+{
+    return (struct weft_submit_result){
+        .state = answer->state, .id = answer->id, .duplicate = answer->duplicate};
+}
+
 struct weft_lease_result {
     const struct weft_err *err;
     enum weft_rc rc;

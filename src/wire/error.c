@@ -13,18 +13,12 @@ void weft_wire_write_error(const struct weft_err *error, enum weft_fence fence,
                            struct weft_json_writer *out)
 {
     weft_json_begin_object(out);
-    weft_json_key(out, "code");
-    weft_json_put_text(out, weft_rc_wire(error->rc));
-    weft_json_key(out, "message");
-    weft_json_put_text(out, error->text[0] ? error->text : weft_rc_text(error->rc));
-    weft_json_key(out, "hint");
-    weft_json_put_text(out, error->hint);
-    weft_json_key(out, "field");
-    weft_json_put_text(out, error->field);
-    if (fence != WEFT_FENCE_NONE) {
-        weft_json_key(out, "reason");
-        weft_json_put_text(out, weft_fence_name(fence));
-    }
+    weft_json_add_text(out, "code", weft_rc_wire(error->rc));
+    weft_json_add_text(out, "message", error->text[0] ? error->text : weft_rc_text(error->rc));
+    weft_json_add_text(out, "hint", error->hint);
+    weft_json_add_text(out, "field", error->field);
+    if (fence != WEFT_FENCE_NONE)
+        weft_json_add_text(out, "reason", weft_fence_name(fence));
     weft_json_end_object(out);
 }
 

@@ -1,12 +1,144 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Reading a message: the walk over its members, and the rules for all of them together. */
+/* Reading a message: the walk over its members, names of fields, rules for all members together. */
 
 #include "base/arena.h"
+#include "base/limits.h"
+#include "base/str.h"
 #include "wire/type.h"
 
 #include <assert.h>
 #include <string.h>
+
+/* ---- Names ----------------------------------------------------------------------------------- */
+
+enum {
+    CLOSE = 2,         /* edits that are taken for a slip */
+    COMPARED_MAX = 32, /* bytes of a name; longer ones are like none of ours */
+    SHOWN_MAX = 64,    /* bytes of a foreign name in a message */
+};
+
+/* The index of the field of that name, SIZE_MAX for none. */
+static size_t find_field(const struct weft_wire_field *field, size_t count,
+                         const struct weft_json *key, size_t from)
+{
+    const char *name = key->text + 1;
+    size_t size = key->size - 2; /* without the quotes */
+    for (size_t k = 0, i = from; k < count; k++, i++) {
+        if (i >= count)
+            i = 0;
+        if (field[i].name_size == size && field[i].name[0] == name[0] &&
+            memcmp(field[i].name, name, size) == 0)
+            return i;
+    }
+    if (!memchr(name, '\\', size))
+        return SIZE_MAX;
+    for (size_t i = 0; i < count; i++)
+        if (weft_json_is(key, field[i].name))
+            return i;
+    return SIZE_MAX;
+}
+
+static size_t least(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Edits that lead from one name to the other; two neighbours that changed places are one. */
+static size_t distance(const char *a, size_t a_size, const char *b, size_t b_size)
+{
+    size_t row[3][COMPARED_MAX + 1]; /* of the table: this one and the two before it */
+    for (size_t k = 0; k <= b_size; k++)
+        row[0][k] = k;
+    for (size_t i = 1; i <= a_size; i++) {
+        size_t *now = row[i % 3], *before = row[(i + 2) % 3], *earlier = row[(i + 1) % 3];
+        now[0] = i;
+        for (size_t k = 1; k <= b_size; k++) {
+            now[k] =
+                least(least(before[k], now[k - 1]) + 1, before[k - 1] + (a[i - 1] != b[k - 1]));
+            if (i > 1 && k > 1 && a[i - 1] == b[k - 2] && a[i - 2] == b[k - 1])
+                now[k] = least(now[k], earlier[k - 2] + 1);
+        }
+    }
+    return row[a_size % 3][b_size];
+}
+
+/* The field that was probably meant, or NULL. */
+static const char *closest(const struct weft_wire_reader *reader, const char *name, size_t size)
+{
+    if (size > COMPARED_MAX)
+        return NULL;
+    const char *found = NULL;
+    size_t best = least(CLOSE, size / 2) + 1;
+    for (size_t i = 0; i < reader->count; i++) {
+        const struct weft_wire_field *field = &reader->field[i];
+        if (field->name_size > COMPARED_MAX)
+            continue;
+        size_t edits = distance(name, size, field->name, field->name_size);
+        if (edits < best) {
+            best = edits;
+            found = field->name;
+        }
+    }
+    return found;
+}
+
+const char *weft_wire_path(const struct weft_wire_reader *reader,
+                           const struct weft_wire_field *field)
+{
+    return reader->inside ? weft_arena_printf(reader->arena, "%s.%s", reader->inside, field->name)
+                          : field->name;
+}
+
+static enum weft_rc fail_unknown(const struct weft_wire_reader *reader, const struct weft_json *key)
+{
+    const char *name;
+    if (weft_json_string(key, reader->arena, &name, NULL)) { /* U+0000: then as it is written */
+        char *raw = weft_arena_dup(reader->arena, key->text + 1, key->size - 1);
+        raw[key->size - 2] = '\0';
+        name = raw;
+    }
+    size_t size = strlen(name), shown = weft_utf8_cut(name, size, SHOWN_MAX);
+    const char *meant = closest(reader, name, size);
+    if (reader->inside || size > WEFT_NAME_MAX)
+        name = weft_arena_printf(reader->arena, "%s%s%.*s", reader->inside ? reader->inside : "",
+                                 reader->inside ? "." : "",
+                                 (int)weft_utf8_cut(name, size, WEFT_NAME_MAX), name);
+    const char *at = reader->inside ? name + strlen(reader->inside) + 1 : name;
+    if (meant)
+        return weft_fail_field(reader->err, WEFT_UNKNOWN_FIELD, name,
+                               "there is no field '%.*s'%s%s, did you mean '%s'?", (int)shown, at,
+                               reader->inside ? " in " : "", reader->inside ? reader->inside : "",
+                               meant);
+    return weft_fail_field(reader->err, WEFT_UNKNOWN_FIELD, name, "there is no field '%.*s'%s%s",
+                           (int)shown, at, reader->inside ? " in " : "",
+                           reader->inside ? reader->inside : "");
+}
+
+enum weft_rc weft_wire_must_be(const struct weft_wire_reader *reader,
+                               const struct weft_wire_field *field, const char *what)
+{
+    const char *path = weft_wire_path(reader, field);
+    return weft_fail_field(reader->err, WEFT_INVALID_VALUE, path, "%s must be %s", path, what);
+}
+
+enum weft_rc weft_wire_meet(struct weft_wire_reader *reader, const struct weft_json *key,
+                            size_t from, size_t *ret_index)
+{
+    size_t i = find_field(reader->field, reader->count, key, from);
+    *ret_index = i;
+    if (i == SIZE_MAX)
+        return reader->lenient ? WEFT_OK : fail_unknown(reader, key);
+    const uint64_t bit = (uint64_t)1 << i;
+    if (reader->met & bit) {
+        const char *path = weft_wire_path(reader, &reader->field[i]);
+        return weft_fail_field(reader->err, WEFT_INVALID_VALUE, path, "%s is given twice", path);
+    }
+    reader->met |= bit;
+    return WEFT_OK;
+}
+
+/* ---- Members --------------------------------------------------------------------------------- */
 
 static bool is_there(const struct weft_wire_field *field, const struct weft_json *value)
 {
@@ -28,16 +160,9 @@ static enum weft_rc read_inner(const struct weft_wire_reader *outer,
     weft_json_iter_init(&member, value);
     enum weft_rc rc = WEFT_OK;
     while (!rc && weft_json_next(&member)) {
-        size_t i = weft_wire_find(reader.field, reader.count, &member.key, 0);
-        if (i == SIZE_MAX) {
-            if (!reader.lenient)
-                rc = weft_wire_unknown(&reader, &member.key);
-            continue;
-        }
-        if (reader.met & (uint64_t)1 << i)
-            return weft_wire_twice(&reader, &reader.field[i]);
-        reader.met |= (uint64_t)1 << i;
-        if (is_there(&reader.field[i], &member.value))
+        size_t i;
+        rc = weft_wire_meet(&reader, &member.key, 0, &i);
+        if (!rc && i != SIZE_MAX && is_there(&reader.field[i], &member.value))
             rc = weft_wire_read_value(&reader, &reader.field[i], &member.value);
     }
     if (!rc && field->flags & WEFT_WIRE_BY_FLAG)
@@ -90,22 +215,17 @@ static enum weft_rc read_members(struct weft_wire_reader *reader, const struct w
     weft_json_iter_init(&member, value);
     size_t next = 0; /* most writers keep to one order */
     while (weft_json_next(&member)) {
-        size_t i = weft_wire_find(reader->field, reader->count, &member.key, next);
-        if (i == SIZE_MAX) {
-            if (reader->lenient)
-                continue;
-            return weft_wire_unknown(reader, &member.key);
-        }
+        size_t i;
+        enum weft_rc rc = weft_wire_meet(reader, &member.key, next, &i);
+        if (rc)
+            return rc;
+        if (i == SIZE_MAX)
+            continue;
         next = i + 1;
         const struct weft_wire_field *field = &reader->field[i];
-        const uint64_t bit = (uint64_t)1 << i;
-        if (reader->met & bit)
-            return weft_wire_twice(reader, field);
-        reader->met |= bit;
         if (!is_there(field, &member.value))
             continue;
-        reader->given |= bit;
-        enum weft_rc rc = WEFT_OK;
+        reader->given |= (uint64_t)1 << i;
         if (field->kind == WEFT_WIRE_LIST || field->kind == WEFT_WIRE_MAP) {
             reader->list = field;
             reader->list_value = member.value;

@@ -272,119 +272,89 @@ enum weft_rc weft_wire_count(const struct weft_wire_reader *reader,
     return WEFT_OK;
 }
 
-static enum weft_rc read_texts(const struct weft_wire_reader *reader,
-                               const struct weft_wire_field *field, const struct weft_json *value)
+/* Reading the value of an entry: a text, or the struct of its kind, whose name was read. */
+static bool read_text_entry(const struct weft_wire_reader *reader, const struct weft_json *value,
+                            void *ret_text)
 {
-    size_t count;
-    if (value->kind != WEFT_JSON_ARRAY)
-        return weft_wire_must_be(reader, field, "a list of strings");
-    enum weft_rc rc = weft_wire_count(reader, field, value, &count);
-    if (rc)
-        return rc;
-    const char **text = weft_new_array(reader->arena, const char *, count);
-    struct weft_json_iter each;
-    weft_json_iter_init(&each, value);
-    for (size_t i = 0; weft_json_next(&each); i++)
-        if (weft_json_string(&each.value, reader->arena, &text[i], NULL))
-            return weft_wire_must_be(reader, field, "a list of strings without U+0000");
-    *(const char *const **)place(reader, field->at) = count ? text : NULL;
-    *(size_t *)place(reader, field->count) = count;
-    return WEFT_OK;
+    return weft_json_string(value, reader->arena, ret_text, NULL) == WEFT_OK;
 }
 
-static enum weft_rc read_tags(const struct weft_wire_reader *reader,
-                              const struct weft_wire_field *field, const struct weft_json *value)
+static bool read_tag_entry(const struct weft_wire_reader *reader, const struct weft_json *value,
+                           void *ret_tag)
 {
-    size_t count;
-    if (value->kind != WEFT_JSON_OBJECT)
-        return weft_wire_must_be(reader, field, "an object of strings");
-    enum weft_rc rc = weft_wire_count(reader, field, value, &count);
-    if (rc)
-        return rc;
-    struct weft_tag *tag = weft_new_array(reader->arena, struct weft_tag, count);
-    struct weft_json_iter each;
-    weft_json_iter_init(&each, value);
-    for (size_t i = 0; weft_json_next(&each); i++)
-        if (weft_json_string(&each.key, reader->arena, &tag[i].key, NULL) ||
-            weft_json_string(&each.value, reader->arena, &tag[i].value, NULL))
-            return weft_wire_must_be(reader, field, "an object of strings without U+0000");
-    *(const struct weft_tag **)place(reader, field->at) = count ? tag : NULL;
-    *(size_t *)place(reader, field->count) = count;
-    return WEFT_OK;
+    return read_text_entry(reader, value, &((struct weft_tag *)ret_tag)->value);
 }
 
-static enum weft_rc read_weights(const struct weft_wire_reader *reader,
+static bool read_weight_entry(const struct weft_wire_reader *reader, const struct weft_json *value,
+                              void *ret_weight)
+{
+    (void)reader;
+    int64_t number;
+    if (!weft_json_i64(value, &number) || overflows(WEFT_WIRE_I32, number))
+        return false;
+    ((struct weft_weight *)ret_weight)->weight = (int32_t)number;
+    return true;
+}
+
+static bool read_counter_entry(const struct weft_wire_reader *reader, const struct weft_json *value,
+                               void *ret_counter)
+{
+    (void)reader;
+    int64_t number;
+    if (!weft_json_i64(value, &number) || number < 0)
+        return false;
+    ((struct weft_counter *)ret_counter)->value = (uint64_t)number;
+    return true;
+}
+
+static bool read_id_entry(const struct weft_wire_reader *reader, const struct weft_json *value,
+                          void *ret_named)
+{
+    const char *text;
+    size_t size;
+    return slice_of(reader, value, &text, &size) &&
+           weft_id_parse(text, size, &((struct weft_wire_named_id *)ret_named)->id);
+}
+
+/* A list of texts, or an object whose entries begin with their names. */
+static enum weft_rc read_entries(const struct weft_wire_reader *reader,
                                  const struct weft_wire_field *field, const struct weft_json *value)
 {
-    size_t count;
-    if (value->kind != WEFT_JSON_OBJECT)
-        return weft_wire_must_be(reader, field, "an object of whole numbers");
-    enum weft_rc rc = weft_wire_count(reader, field, value, &count);
-    if (rc)
-        return rc;
-    struct weft_weight *weight = weft_new_array(reader->arena, struct weft_weight, count);
-    struct weft_json_iter each;
-    weft_json_iter_init(&each, value);
-    for (size_t i = 0; weft_json_next(&each); i++) {
-        int64_t number;
-        if (weft_json_string(&each.key, reader->arena, &weight[i].tenant, NULL) ||
-            !weft_json_i64(&each.value, &number) || overflows(WEFT_WIRE_I32, number))
-            return weft_wire_must_be(reader, field, "an object of whole numbers from 1 to 1000");
-        weight[i].weight = (int32_t)number;
-    }
-    *(const struct weft_weight **)place(reader, field->at) = count ? weight : NULL;
-    *(size_t *)place(reader, field->count) = count;
-    return WEFT_OK;
-}
-
-static enum weft_rc read_counters(const struct weft_wire_reader *reader,
-                                  const struct weft_wire_field *field,
-                                  const struct weft_json *value)
-{
-    size_t count;
-    if (value->kind != WEFT_JSON_OBJECT)
-        return weft_wire_must_be(reader, field, "an object of whole numbers");
-    enum weft_rc rc = weft_wire_count(reader, field, value, &count);
-    if (rc)
-        return rc;
-    struct weft_counter *counter = weft_new_array(reader->arena, struct weft_counter, count);
-    struct weft_json_iter each;
-    weft_json_iter_init(&each, value);
-    for (size_t i = 0; weft_json_next(&each); i++) {
-        int64_t number;
-        if (weft_json_string(&each.key, reader->arena, &counter[i].name, NULL) ||
-            !weft_json_i64(&each.value, &number) || number < 0)
-            return weft_wire_must_be(reader, field, "an object of whole numbers from 0 on");
-        counter[i].value = (uint64_t)number;
-    }
-    *(const struct weft_counter **)place(reader, field->at) = count ? counter : NULL;
-    *(size_t *)place(reader, field->count) = count;
-    return WEFT_OK;
-}
-
-static enum weft_rc read_ids(const struct weft_wire_reader *reader,
-                             const struct weft_wire_field *field, const struct weft_json *value)
-{
-    size_t count = 0;
-    if (value->kind != WEFT_JSON_OBJECT)
-        return weft_wire_must_be(reader, field, "an object of ids");
-    enum weft_rc rc = weft_wire_count(reader, field, value, &count);
-    if (rc)
-        return rc;
-    struct weft_wire_named_id *named =
-        weft_new_array(reader->arena, struct weft_wire_named_id, count);
-    struct weft_json_iter each;
-    weft_json_iter_init(&each, value);
-    for (size_t i = 0; weft_json_next(&each); i++) {
-        const char *text;
+    static const struct entry_kind {
+        const char *all, *each; /* what the value must be, and what it must be with its entries */
         size_t size;
-        if (weft_json_string(&each.key, reader->arena, &named[i].name, NULL) ||
-            !slice_of(reader, &each.value, &text, &size) ||
-            !weft_id_parse(text, size, &named[i].id))
-            return weft_wire_must_be(reader, field, "an object of ids (UUIDs)");
-    }
-    *(const struct weft_wire_named_id **)place(reader, field->at) = count ? named : NULL;
+        bool (*read)(const struct weft_wire_reader *, const struct weft_json *, void *);
+    } kinds[] = {
+        [WEFT_WIRE_TEXTS] = {"a list of strings", "a list of strings without U+0000",
+                             sizeof(const char *), read_text_entry},
+        [WEFT_WIRE_TAGS] = {"an object of strings", "an object of strings without U+0000",
+                            sizeof(struct weft_tag), read_tag_entry},
+        [WEFT_WIRE_WEIGHTS] = {"an object of whole numbers",
+                               "an object of whole numbers from 1 to 1000",
+                               sizeof(struct weft_weight), read_weight_entry},
+        [WEFT_WIRE_COUNTERS] = {"an object of whole numbers",
+                                "an object of whole numbers from 0 on", sizeof(struct weft_counter),
+                                read_counter_entry},
+        [WEFT_WIRE_IDS] = {"an object of ids", "an object of ids (UUIDs)",
+                           sizeof(struct weft_wire_named_id), read_id_entry},
+    };
+    const struct entry_kind *kind = &kinds[field->kind];
+    bool named = field->kind != WEFT_WIRE_TEXTS;
+    size_t count = 0;
+    if (value->kind != (named ? WEFT_JSON_OBJECT : WEFT_JSON_ARRAY))
+        return weft_wire_must_be(reader, field, kind->all);
+    enum weft_rc rc = weft_wire_count(reader, field, value, &count);
+    if (rc)
+        return rc;
+    char *entry = weft_arena_alloc(reader->arena, count, kind->size);
+    *(const void **)place(reader, field->at) = count ? entry : NULL;
     *(size_t *)place(reader, field->count) = count;
+    struct weft_json_iter each;
+    weft_json_iter_init(&each, value);
+    for (; weft_json_next(&each); entry += kind->size)
+        if ((named && !read_text_entry(reader, &each.key, entry)) ||
+            !kind->read(reader, &each.value, entry))
+            return weft_wire_must_be(reader, field, kind->each);
     return WEFT_OK;
 }
 
@@ -436,15 +406,11 @@ static enum weft_rc check_names(const struct weft_wire_reader *outer, const char
     reader.met = 0;
     struct weft_json_iter member;
     weft_json_iter_init(&member, object);
-    while (weft_json_next(&member)) {
-        size_t i = weft_wire_find(field, count, &member.key, 0);
-        if (i == SIZE_MAX)
-            return weft_wire_unknown(&reader, &member.key);
-        if (reader.met & (uint64_t)1 << i)
-            return weft_wire_twice(&reader, &field[i]);
-        reader.met |= (uint64_t)1 << i;
-    }
-    return WEFT_OK;
+    enum weft_rc rc = WEFT_OK;
+    size_t i;
+    while (!rc && weft_json_next(&member))
+        rc = weft_wire_meet(&reader, &member.key, 0, &i);
+    return rc;
 }
 
 /* weft_policy_parse() checks the values; unknown names are refused here, as in every object. */
@@ -485,15 +451,15 @@ enum weft_rc weft_wire_read_value(const struct weft_wire_reader *reader,
         [WEFT_WIRE_I64] = read_number,     [WEFT_WIRE_U64] = read_number,
         [WEFT_WIRE_AT_ONCE] = read_number, [WEFT_WIRE_BOOL] = read_bool,
         [WEFT_WIRE_UNLESS] = read_bool,    [WEFT_WIRE_MOMENT] = read_moment,
-        [WEFT_WIRE_STATE] = read_state,    [WEFT_WIRE_TEXTS] = read_texts,
-        [WEFT_WIRE_TAGS] = read_tags,      [WEFT_WIRE_WEIGHTS] = read_weights,
+        [WEFT_WIRE_STATE] = read_state,    [WEFT_WIRE_TEXTS] = read_entries,
+        [WEFT_WIRE_TAGS] = read_entries,   [WEFT_WIRE_WEIGHTS] = read_entries,
         [WEFT_WIRE_TAG] = read_tag,        [WEFT_WIRE_JSON] = read_json,
         [WEFT_WIRE_BASE64] = read_base64,  [WEFT_WIRE_CONTENT_TYPE] = read_text,
         [WEFT_WIRE_POLICY] = read_policy,  [WEFT_WIRE_ALIVE] = read_alive,
         [WEFT_WIRE_MS] = read_span,        [WEFT_WIRE_DUE] = read_moment,
-        [WEFT_WIRE_RANGE] = read_range,    [WEFT_WIRE_COUNTERS] = read_counters,
+        [WEFT_WIRE_RANGE] = read_range,    [WEFT_WIRE_COUNTERS] = read_entries,
         [WEFT_WIRE_RAW] = read_raw,        [WEFT_WIRE_WORD] = read_word,
-        [WEFT_WIRE_IDS] = read_ids,        [WEFT_WIRE_REF] = read_ref,
+        [WEFT_WIRE_IDS] = read_entries,    [WEFT_WIRE_REF] = read_ref,
     };
     return read[field->kind] ? read[field->kind](reader, field, value) : WEFT_OK;
 }

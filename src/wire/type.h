@@ -11,41 +11,10 @@
 
 #include "wire/wire.h"
 
-/* The form of a value in the struct and on the wire. */
 enum weft_wire_kind {
-    WEFT_WIRE_ID,           /* struct weft_id */
-    WEFT_WIRE_TEXT,         /* const char *; NULL: null */
-    WEFT_WIRE_CONTENT_TYPE, /* the same, for the bytes beside it; its row comes after theirs */
-    WEFT_WIRE_I32,
-    WEFT_WIRE_U32,
-    WEFT_WIRE_I64,
-    WEFT_WIRE_U64,
-    WEFT_WIRE_AT_ONCE, /* int64_t; 0: not given; -1: 0 on the wire */
-    WEFT_WIRE_DOUBLE,  /* 0: not given */
-    WEFT_WIRE_BOOL,
-    WEFT_WIRE_UNLESS,   /* bool, the other way round on the wire, where true is the default */
-    WEFT_WIRE_MOMENT,   /* weft_usec; 0: null */
-    WEFT_WIRE_STATE,    /* enum weft_state; NONE: null */
-    WEFT_WIRE_BACKOFF,  /* enum weft_backoff */
-    WEFT_WIRE_TEXTS,    /* const char *const *, size_t: an array */
-    WEFT_WIRE_TAGS,     /* const struct weft_tag *, size_t: an object */
-    WEFT_WIRE_WEIGHTS,  /* const struct weft_weight *, size_t: an object */
-    WEFT_WIRE_TAG,      /* const struct weft_tag *: "key:value" */
-    WEFT_WIRE_JSON,     /* const void *, size_t: bytes that are JSON; its rival is the next */
-    WEFT_WIRE_BASE64,   /* the same bytes when they are not */
-    WEFT_WIRE_OBJECT,   /* the rows of `inner` over the same struct */
-    WEFT_WIRE_POLICY,   /* const struct weft_policy * */
-    WEFT_WIRE_ALIVE,    /* bool: "alive" or "dead" */
-    WEFT_WIRE_MS,       /* weft_usec, a span: milliseconds on the wire */
-    WEFT_WIRE_DUE,      /* weft_usec; INT64_MAX: null, and `normally` says so too */
-    WEFT_WIRE_RANGE,    /* two uint32_t, at `at` and `count`: [first,last]; 0 and max: null */
-    WEFT_WIRE_COUNTERS, /* const struct weft_counter *, size_t: an object of whole numbers */
-    WEFT_WIRE_RAW,      /* const char *: the text of a JSON object; NULL: {} */
-    WEFT_WIRE_WORD,     /* an enum from 0 on: `word` has a word for each, NULL: null */
-    WEFT_WIRE_IDS,      /* const struct weft_wire_named_id *, size_t: an object of ids */
-    WEFT_WIRE_LIST,     /* an array of structs, size_t: an array of messages of type `of` */
-    WEFT_WIRE_MAP,      /* the same: an object; the first member of a struct is its name in it */
-    WEFT_WIRE_REF,      /* bool, and the id at `count`: where its result is; true: there */
+#define KIND(kind, ...) WEFT_WIRE_##kind,
+#include "wire/kinds.def"
+    WEFT_WIRE_KIND_COUNT
 };
 
 enum weft_wire_flag {
@@ -106,15 +75,14 @@ struct weft_wire_reader {
     struct weft_err *err;
 };
 
-/* The index of the field of that name, SIZE_MAX for none. `from` is where to look first. */
-size_t weft_wire_find(const struct weft_wire_field *field, size_t count,
-                      const struct weft_json *key, size_t from);
-/* Fails with WEFT_UNKNOWN_FIELD, naming the key and, where one is close, the field that was meant.
+/*
+ * Notes that the key of a member was there. *ret_index: of its field; SIZE_MAX: there is none, and
+ * the reader is lenient. `from` is where to look first. WEFT_UNKNOWN_FIELD names the key and, where
+ * one is close, the field that was meant; WEFT_INVALID_VALUE: the key was there before.
  */
-enum weft_rc weft_wire_unknown(const struct weft_wire_reader *reader, const struct weft_json *key);
-/* Fails with WEFT_INVALID_VALUE: a field is there twice. */
-enum weft_rc weft_wire_twice(const struct weft_wire_reader *reader,
-                             const struct weft_wire_field *field);
+WEFT_MUST_CHECK enum weft_rc weft_wire_meet(struct weft_wire_reader *reader,
+                                            const struct weft_json *key, size_t from,
+                                            size_t *ret_index);
 /* Fails with WEFT_INVALID_VALUE: "NAME must be WHAT". */
 enum weft_rc weft_wire_must_be(const struct weft_wire_reader *reader,
                                const struct weft_wire_field *field, const char *what);
@@ -129,21 +97,6 @@ WEFT_MUST_CHECK enum weft_rc weft_wire_count(const struct weft_wire_reader *read
 WEFT_MUST_CHECK enum weft_rc weft_wire_read_value(const struct weft_wire_reader *reader,
                                                   const struct weft_wire_field *field,
                                                   const struct weft_json *value);
-
-/* ---- Writing --------------------------------------------------------------------------------- */
-
-/* Reading through the offsets of a row. */
-#define WEFT_WIRE_VALUE(c_type, item, offset) (*(const c_type *)(const void *)((item) + (offset)))
-
-/* Whether a request mentions it; any form but OBJECT. */
-WEFT_MUST_CHECK bool weft_wire_is_set(const struct weft_wire_field *field, const char *item);
-/* Any form but objects, lists of messages and bytes; encoded: the bytes beside it are in base64. */
-void weft_wire_put_value(struct weft_json_writer *out, const struct weft_wire_field *field,
-                         const char *item, bool encoded);
-/* JSON, and there are some: the member of the row, or the one of its rival, which is the next row.
- * True: they were encoded. */
-WEFT_MUST_CHECK bool weft_wire_put_bytes(struct weft_json_writer *out,
-                                         const struct weft_wire_field *field, const char *item);
 
 /* ---- Schemas --------------------------------------------------------------------------------- */
 

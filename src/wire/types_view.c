@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Looking: executions, their attempts, lanes, counts and workers. */
+/* Executions and their attempts, lanes, counts, workers, replicas, scanners and tokens. */
 
 #include "wire/rows.h"
 
@@ -142,4 +142,131 @@ static const struct weft_wire_field worker[] = {
     ROW("last_seen_at", MOMENT, seen_us, "When it was heard of last"),
 };
 ANSWER(worker, "Worker", "A worker as the store knows it.");
+#undef OF
+
+enum { PARTITION_LAST = 255 }; /* see base/id.h */
+
+/* ---- Replicas -------------------------------------------------------------------------------- */
+
+#define OF struct weft_replica
+
+static const struct weft_wire_field replica[] = {
+    ROW("id", ID, id, "A new one at each start", REQUIRED),
+    ROW("host", TEXT, host, "The machine it runs on", REQUIRED),
+    ROW("pid", I64, pid, "Its process there", .max = INT32_MAX),
+    ROW("version", TEXT, version, "The version of weft that it runs", REQUIRED),
+    ROW("url", TEXT, url, "Where it listens", REQUIRED),
+    ROW("state", ALIVE, alive, "dead when its heartbeat is late", REQUIRED),
+    ROW("started_at", MOMENT, started_us, "When it started"),
+    ROW("seen_at", MOMENT, seen_us, "Its last heartbeat"),
+    ROW("settings", RAW, settings, "Those that may differ between replicas", REQUIRED),
+};
+ANSWER(replica, "Replica", "A server that shares the store.");
+#undef OF
+
+/* ---- Scanners -------------------------------------------------------------------------------- */
+
+#define OF struct weft_scanner_status
+
+static const struct weft_wire_field scanner[] = {
+    ROW("name", TEXT, name, "The scanner", REQUIRED),
+    ROW("replica", ID, replica, "Which one runs it", REQUIRED),
+    ROW("host", TEXT, host, "The machine of the replica"),
+    ROW("enabled", BOOL, enabled, "It runs by itself"),
+    ROW("interval_ms", I64, interval_ms, "The longest time between two passes; 0: it is off",
+        .max = INT64_MAX),
+    ROW("batch", U32, batch, "Rows of one transaction"),
+    ROW("namespace", TEXT, ns, "It is limited to it"),
+    ROW("partitions", RANGE, partition_first, "It is limited to them: the first and the last",
+        COUNT(partition_last), .max = PARTITION_LAST),
+    ROW("passes", U64, passes, "Since the replica started"),
+    ROW("failures", U64, failures, "Of those: that failed"),
+    ROW("last_pass_at", MOMENT, last_pass_us, "When the last pass that did not fail ended"),
+    ROW("duration_ms", MS, duration_us, "How long the last pass took"),
+    ROW("next_at", MOMENT, next_us, "When it runs next"),
+    ROW("lag_ms", MS, lag_us, "Age of the oldest row that is due; 0: none is"),
+    ROW("last_error", TEXT, last_error, "null: the last pass went well"),
+    ROW("counters", COUNTERS, counters, "What all passes since the start did together",
+        COUNT(counter_count)),
+};
+ANSWER(scanner, "Scanner", "A scanner on a replica: how it is set, and what it last did.");
+#undef OF
+
+/* ---- One pass -------------------------------------------------------------------------------- */
+
+#define OF struct weft_wire_pass
+
+static const struct weft_wire_field pass[] = {
+    ROW("name", TEXT, name, "The scanner", REQUIRED),
+    ROW("handled", U64, handled, "Rows it changed"),
+    ROW("failed", U64, failed, "Of those: executions it ended"),
+    ROW("counters", COUNTERS, counters, "What it did, by name", COUNT(counter_count)),
+    ROW("more", BOOL, more, "There may be more to do at once"),
+    ROW("next_due_at", DUE, next_due_us, "When it has something to do again, where that is known",
+        .normally = INT64_MAX),
+    ROW("duration_ms", MS, duration_us, "How long it took"),
+};
+ANSWER(pass, "Pass", "What one pass of a scanner did.");
+#undef OF
+
+/* ---- Tokens: the secret is in one message, the answer to create and rotate ------------------- */
+
+#define OF struct weft_token_spec
+
+static const struct weft_wire_field token_spec[] = {
+    ROW("name", TEXT, name, "Whose it is", REQUIRED),
+    ROW("scopes", TEXTS, scopes,
+        "What it may do: read, submit, work, and admin, which means all of them",
+        COUNT(scope_count), REQUIRED, .max = 4),
+    ROW("namespace", TEXT, ns,
+        "The only namespace that it is good for; absent: every one, or that of the token "
+        "that the request is made with"),
+    ROW("expires_ms", I64, expires_ms, "How long it is good, from now on", CHECKED, .min = 1,
+        .max = WEFT_DELAY_MAX_MS, .rival = "expires_at"),
+    ROW("expires_at", MOMENT, expires_us, "Until when it is good; neither of the two: for ever",
+        .rival = "expires_ms"),
+};
+REQUEST(token_spec, "TokenSpec", "A token to be made.");
+#undef OF
+
+#define OF struct weft_token_rotation
+
+static const struct weft_wire_field token_rotation[] = {
+    ROW("grace_ms", AT_ONCE, grace_ms,
+        "How long the secret that it had stays good; absent: no longer, but a minute for the "
+        "token that the request is made with",
+        CHECKED, .max = WEFT_DELAY_MAX_MS),
+    ROW("expires_ms", I64, expires_ms, "How long it is good, from now on", CHECKED, .min = 1,
+        .max = WEFT_DELAY_MAX_MS, .rival = "expires_at"),
+    ROW("expires_at", MOMENT, expires_us, "Until when it is good; neither of the two: as before",
+        .rival = "expires_ms"),
+};
+REQUEST(token_rotation, "TokenRotation", "Gives a token another secret.");
+#undef OF
+
+#define OF struct weft_token
+
+#define SHOWN_ROWS                                                                                 \
+    ROW("id", I32, id, "By which it is rotated and revoked", REQUIRED, .min = 1,                   \
+        .max = INT32_MAX),                                                                         \
+        ROW("name", TEXT, name, "Whose it is"),                                                    \
+        ROW("scopes", TEXTS, scopes, "What it may do", COUNT(scope_count)),                        \
+        ROW("namespace", TEXT, ns, "Where it is good; null: everywhere"),                          \
+        ROW("created_at", MOMENT, created_us, "When it was made"),                                 \
+        ROW("expires_at", MOMENT, expires_us, "Until when it is good"),                            \
+        ROW("last_used_at", MOMENT, last_used_us,                                                  \
+            "When it was last used, to about a minute; null: never"),                              \
+        ROW("rotated_at", MOMENT, rotated_us, "When it got its present secret"),                   \
+        ROW("old_expires_at", MOMENT, old_expires_us,                                              \
+            "Until when the secret before that is good; null: it is not")
+
+static const struct weft_wire_field token[] = {SHOWN_ROWS};
+ANSWER(token, "Token", "A token, without its secret.");
+
+static const struct weft_wire_field token_made[] = {
+    SHOWN_ROWS,
+    ROW("token", TEXT, token, "What requests send as their bearer token; it is told this once",
+        REQUIRED),
+};
+ANSWER(token_made, "TokenMade", "A token with a secret that was just made.");
 #undef OF

@@ -12,7 +12,6 @@
 
 #include "base/base.h"
 #include "client/client.h"
-#include "client/worker/wake.h"
 #include "engine/admin/doctor.h"
 #include "net/server.h"
 #include "store/fault/fault.h"

@@ -9,7 +9,6 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "client/client.h"
-#include "client/worker/wake.h"
 #include "core/state.h"
 #include "engine/call.h"
 #include "engine/engine.h"
@@ -148,7 +147,7 @@ static enum weft_rc carry_out(const struct weft_via *via, const struct weft_op_c
 enum change {
     NOTHING,
     READY,    /* there may be something to claim: workers and claims that wait look */
-    PUT_BACK, /* the same for claims; a worker wakes the others itself (worker_send.c) */
+    PUT_BACK, /* the same for claims; a worker wakes the others itself (worker/keeper.c) */
     ENDED,
 };
 

@@ -15,11 +15,6 @@
 /* The body of a request grows up to this. The server takes 16 MiB; an item may add 1.4 to it. */
 enum { WEFT_REMOTE_BODY = 12 << 20 };
 
-WEFT_MUST_CHECK enum weft_rc weft_remote_open(const char *url, const struct weft_options *options,
-                                              struct weft_remote **ret_remote,
-                                              struct weft_err *err);
-void weft_remote_close(struct weft_remote *remote); /* NULL is fine */
-
 /* ---- Requests (request.c) -------------------------------------------------------------------- */
 
 struct weft_remote_request {
@@ -27,9 +22,11 @@ struct weft_remote_request {
     const char *place;           /* stands for the {name} of the path; or NULL */
     const char *query;           /* "?limit=5"; or NULL */
     const char *ns;              /* NULL: that of the handle */
-    const struct weft_buf *body; /* or NULL */
+    const void *item;            /* the body is this, as the operation takes it; or NULL */
+    const struct weft_buf *body; /* without an item: the body, or NULL */
     bool keyless;                /* an item has no key: see WEFT_REPEAT_KEYED */
     int64_t wait_ms;             /* how long the server may take before it answers */
+    struct weft_remote_response *response; /* where weft_remote_ask() keeps the answer; or NULL */
 };
 
 struct weft_remote_response {
@@ -49,20 +46,16 @@ WEFT_MUST_CHECK enum weft_rc weft_remote_send(const struct weft_via *via,
                                               struct weft_arena *arena,
                                               struct weft_remote_response *ret_response,
                                               struct weft_err *err);
-/* The answer as one JSON object; texts in it are slices of the arena. */
-WEFT_MUST_CHECK enum weft_rc weft_remote_object(const struct weft_remote_request *request,
-                                                const struct weft_remote_response *response,
-                                                struct weft_json *ret_object, struct weft_err *err);
-/* Both. */
+/* The same; the answer is one JSON object, whose texts are slices of the arena. */
 WEFT_MUST_CHECK enum weft_rc weft_remote_ask(const struct weft_via *via,
                                              const struct weft_remote_request *request,
                                              struct weft_arena *arena, struct weft_json *ret_object,
                                              struct weft_err *err);
-/* The same with `item` as the body, if the operation takes one; and the answer, if it gives one. */
+/* The same; the answer is the message that the operation gives, if it gives one. */
 WEFT_MUST_CHECK enum weft_rc weft_remote_one(const struct weft_via *via,
                                              const struct weft_remote_request *request,
-                                             const void *item, struct weft_arena *arena,
-                                             void *ret_answer, struct weft_err *err);
+                                             struct weft_arena *arena, void *ret_answer,
+                                             struct weft_err *err);
 /* The answer cannot be read: WEFT_UNAVAILABLE, since it came from no server of weft. */
 enum weft_rc weft_remote_garbled(const struct weft_remote_request *request, struct weft_err *err);
 /* An error of the server as a caller may keep it: its field and hint are static. */
@@ -70,11 +63,13 @@ WEFT_MUST_CHECK enum weft_rc weft_remote_error(const struct weft_json *value,
                                                struct weft_arena *arena, struct weft_err *ret_error,
                                                enum weft_fence *ret_fence, struct weft_err *err);
 
-/* Writes a message as the body of a request; the caller ends it with weft_buf_done(). */
-void weft_remote_write(struct weft_buf *ret_body, const struct weft_wire_type *type,
-                       const void *item);
-/* Adds "?name=value" or "&name=value"; NULL adds nothing. */
-void weft_remote_query(struct weft_buf *query, const char *name, const char *value);
+/* "?name=value&name=value" in the arena, of so many pairs; those whose value is NULL are left out.
+ */
+const char *weft_remote_query(struct weft_arena *arena, const char *const pair[][2], size_t count);
+/* The same of pairs in braces. */
+#define WEFT_QUERY(arena, ...)                                                                     \
+    weft_remote_query(arena, (const char *const[][2]){__VA_ARGS__},                                \
+                      sizeof((const char *const[][2]){__VA_ARGS__}) / sizeof(const char *[2]))
 /* "?wait_ms=N" in the arena; NULL for 0. */
 const char *weft_remote_wait_query(struct weft_arena *arena, int64_t wait_ms);
 /* The id as text, in the arena. */
@@ -95,13 +90,12 @@ struct weft_remote_list {
     size_t count, capacity;
     const char *next;       /* in the arena; NULL: there is no more */
     weft_usec looked_to_us; /* how far it looked, where the answer says so; otherwise 0 */
+    struct weft_json page;  /* the last answer */
 };
 /* Adds a page of the list. */
-WEFT_MUST_CHECK enum weft_rc weft_remote_page(const struct weft_via *via,
-                                              const struct weft_remote_request *request,
-                                              struct weft_arena *arena,
-                                              struct weft_remote_list *listing,
-                                              struct weft_json *ret_object, struct weft_err *err);
+WEFT_MUST_CHECK enum weft_rc
+weft_remote_page(const struct weft_via *via, const struct weft_remote_request *request,
+                 struct weft_arena *arena, struct weft_remote_list *listing, struct weft_err *err);
 
 /* ---- Operations ------------------------------------------------------------------------------ */
 
@@ -109,31 +103,13 @@ typedef enum weft_rc weft_remote_fn(const struct weft_via *via, const struct wef
                                     struct weft_err *err);
 
 /* remote_work.c */
-weft_remote_fn weft_remote_bulk; /* operations on items that the server takes many at a time */
+weft_remote_fn weft_remote_bulk; /* operations on items but claims */
 weft_remote_fn weft_remote_claim;
 weft_remote_fn weft_remote_watch;
+weft_remote_fn weft_remote_steer_many;
 /* Refuses values that JSON has no word for. */
 WEFT_MUST_CHECK enum weft_rc weft_remote_check_spec(const struct weft_spec *spec,
                                                     struct weft_err *err);
-
-/* remote_control.c */
-weft_remote_fn weft_remote_steer;
-weft_remote_fn weft_remote_steer_many;
-
-/* remote_read.c */
-weft_remote_fn weft_remote_describe;
-weft_remote_fn weft_remote_list;
-weft_remote_fn weft_remote_bytes;
-weft_remote_fn weft_remote_counts;
-weft_remote_fn weft_remote_whole_list; /* every page; the answer begins with items and a count */
-
-/* remote_admin.c */
-weft_remote_fn weft_remote_lane_put;
-weft_remote_fn weft_remote_lane_remove;
-weft_remote_fn weft_remote_goodbye;
-weft_remote_fn weft_remote_token_rotate;
-weft_remote_fn weft_remote_token_revoke;
-weft_remote_fn weft_remote_run_scanner;
 
 /* remote_flow.c */
 weft_remote_fn weft_remote_flow_submit;

@@ -8,7 +8,6 @@
 #include "base/json.h"
 #include "base/limits.h"
 #include "client/remote/remote.h"
-#include "client/worker/wake.h"
 #include "engine/call.h"
 #include "engine/flow/flow.h"
 #include "weft/weft.h"
@@ -52,38 +51,27 @@ static bool read_ids(const struct weft_wire_flow_submitted *sent, const struct w
 
 /* Sends a message with these nodes and reads the answer about them. */
 static enum weft_rc post(const struct weft_via *via, struct weft_remote_request request,
-                         const void *item, const struct weft_node *node, size_t count,
+                         const struct weft_node *node, size_t count,
                          struct weft_flow_result *ret_answer, struct weft_err *err)
 {
-    struct weft_arena *arena = weft_arena_new();
-    struct weft_buf body;
-    struct weft_json object;
     struct weft_wire_flow_submitted sent;
     struct weft_remote_response response = {0};
-    weft_remote_write(&body, weft_ops[request.op].takes, item);
-    request.body = &body;
+    request.response = &response;
     request.wait_ms = count > WEFT_BATCH_MAX ? LARGE_MS : 0;
     enum weft_rc rc = check_nodes(node, count, &ret_answer->blamed, err);
     if (rc)
-        goto out;
-    rc = weft_remote_send(via, &request, arena, &response, err);
+        return rc;
+    struct weft_arena *arena = weft_arena_new();
+    rc = weft_remote_one(via, &request, arena, &sent, err);
     ret_answer->blamed = response.node;
-    if (!rc)
-        rc = weft_remote_object(&request, &response, &object, err);
-    if (rc)
-        goto out;
-    if (weft_wire_read_answer(weft_ops[request.op].gives, &object, arena, &sent, NULL) ||
-        !read_ids(&sent, node, count, ret_answer->node)) {
+    if (!rc && !read_ids(&sent, node, count, ret_answer->node))
         rc = weft_remote_garbled(&request, err);
-        goto out;
-    }
-    *ret_answer = (struct weft_flow_result){.id = sent.id,
-                                            .state = sent.state,
-                                            .revision = sent.revision,
-                                            .duplicate = sent.duplicate,
-                                            .node = ret_answer->node};
-out:
-    weft_buf_done(&body);
+    if (!rc)
+        *ret_answer = (struct weft_flow_result){.id = sent.id,
+                                                .state = sent.state,
+                                                .revision = sent.revision,
+                                                .duplicate = sent.duplicate,
+                                                .node = ret_answer->node};
     weft_arena_free(arena);
     return rc;
 }
@@ -102,11 +90,10 @@ enum weft_rc weft_remote_flow_submit(const struct weft_via *via, const struct we
     struct weft_flow_result *answer = call->out;
     for (size_t i = 0; i < call->count; i++) {
         const struct weft_remote_request request = {
-            .op = call->op, .ns = spec[i].ns, .keyless = !spec[i].key};
+            .op = call->op, .ns = spec[i].ns, .item = &spec[i], .keyless = !spec[i].key};
         struct weft_err story = {0};
         struct weft_id *node = answer[i].node;
-        enum weft_rc rc =
-            post(via, request, &spec[i], spec[i].nodes, spec[i].node_count, &answer[i], &story);
+        enum weft_rc rc = post(via, request, spec[i].nodes, spec[i].node_count, &answer[i], &story);
         if (rc && i == 0 && !is_about_item(rc))
             return weft_copy_err(rc, &story, err);
         if (!rc)
@@ -124,9 +111,11 @@ enum weft_rc weft_remote_flow_grow(const struct weft_via *via, const struct weft
 {
     const struct weft_flow_growth *growth = call->in;
     struct weft_flow_result *answer = call->out;
-    const struct weft_remote_request request = {
-        .op = call->op, .place = weft_remote_id(call->arena, &growth->flow), .ns = growth->ns};
-    enum weft_rc rc = post(via, request, growth, growth->nodes, growth->node_count, answer, err);
+    const struct weft_remote_request request = {.op = call->op,
+                                                .place = weft_remote_id(call->arena, &growth->flow),
+                                                .ns = growth->ns,
+                                                .item = growth};
+    enum weft_rc rc = post(via, request, growth->nodes, growth->node_count, answer, err);
     if (!rc)
         answer->id = growth->flow;
     return rc;
@@ -136,10 +125,12 @@ enum weft_rc weft_remote_flow_link(const struct weft_via *via, const struct weft
                                    struct weft_err *err)
 {
     const struct weft_flow_edging *edging = call->in;
-    const struct weft_remote_request request = {
-        .op = call->op, .place = weft_remote_id(call->arena, &edging->flow), .ns = edging->ns};
+    const struct weft_remote_request request = {.op = call->op,
+                                                .place = weft_remote_id(call->arena, &edging->flow),
+                                                .ns = edging->ns,
+                                                .item = edging};
     struct weft_wire_flow_submitted sent;
-    enum weft_rc rc = weft_remote_one(via, &request, edging, call->arena, &sent, err);
+    enum weft_rc rc = weft_remote_one(via, &request, call->arena, &sent, err);
     if (!rc)
         *(int32_t *)call->out = sent.revision;
     return rc;
@@ -152,25 +143,19 @@ enum weft_rc weft_remote_flow_cancel(const struct weft_via *via, const struct we
     enum { DONE = 200 }; /* otherwise it was accepted, and goes on */
     const struct weft_flow_cancelling *args = call->in;
     struct weft_flow_cancelled *answer = call->out;
-    struct weft_buf body;
-    struct weft_json object;
     struct weft_remote_response response = {0};
-    struct weft_remote_request request = {
-        .op = call->op, .place = weft_remote_id(call->arena, &args->flow), .ns = args->ns};
-    weft_remote_write(&body, &weft_wire_flow_cancel, args);
+    struct weft_remote_request request = {.op = call->op,
+                                          .place = weft_remote_id(call->arena, &args->flow),
+                                          .ns = args->ns,
+                                          .response = &response};
     if (call->op == WEFT_OP_FLOW_CANCEL) {
-        request.body = &body;
+        request.item = args;
         request.wait_ms = via->wait_ms;
         request.query = weft_arena_printf(call->arena, "?wait_ms=%lld", (long long)via->wait_ms);
     }
-    enum weft_rc rc = weft_remote_send(via, &request, call->arena, &response, err);
-    if (!rc)
-        rc = weft_remote_object(&request, &response, &object, err);
-    if (!rc && weft_wire_read_answer(&weft_wire_flow_cancelled, &object, call->arena, answer, NULL))
-        rc = weft_remote_garbled(&request, err);
+    enum weft_rc rc = weft_remote_one(via, &request, call->arena, answer, err);
     if (!rc)
         answer->done = response.status == DONE;
-    weft_buf_done(&body);
     return rc;
 }
 
@@ -190,7 +175,7 @@ enum weft_rc weft_remote_flow(const struct weft_via *via, const struct weft_op_c
             .query = weft_remote_wait_query(call->arena, slice_ms),
             .ns = asking->ns,
             .wait_ms = slice_ms};
-        enum weft_rc rc = weft_remote_one(via, &request, NULL, call->arena, page, err);
+        enum weft_rc rc = weft_remote_one(via, &request, call->arena, page, err);
         if (rc || page->flow.state != WEFT_FLOW_OPEN || slice_ms < WEFT_REMOTE_SLICE_MS)
             return rc;
     }
@@ -200,18 +185,15 @@ enum weft_rc weft_remote_flow_nodes(const struct weft_via *via, const struct wef
                                     struct weft_err *err)
 {
     const struct weft_flow_asking *asking = call->in;
-    struct weft_buf query;
-    weft_buf_init(&query, SIZE_MAX);
-    weft_remote_query(&query, "limit", weft_arena_printf(call->arena, "%u", asking->limit));
-    weft_remote_query(&query, "after", asking->after);
-    const struct weft_remote_request request = {.op = call->op,
-                                                .place = weft_remote_id(call->arena, &asking->flow),
-                                                .query = query.data,
-                                                .ns = asking->ns};
+    const struct weft_remote_request request = {
+        .op = call->op,
+        .place = weft_remote_id(call->arena, &asking->flow),
+        .query =
+            WEFT_QUERY(call->arena, {"limit", weft_arena_printf(call->arena, "%u", asking->limit)},
+                       {"after", asking->after}),
+        .ns = asking->ns};
     struct weft_remote_list listing = {0};
-    struct weft_json object;
-    enum weft_rc rc = weft_remote_page(via, &request, call->arena, &listing, &object, err);
-    weft_buf_done(&query);
+    enum weft_rc rc = weft_remote_page(via, &request, call->arena, &listing, err);
     if (!rc)
         *(struct weft_flow_page *)call->out = (struct weft_flow_page){.flow = {.id = asking->flow},
                                                                       .node = listing.item,
@@ -224,20 +206,13 @@ enum weft_rc weft_remote_flows(const struct weft_via *via, const struct weft_op_
                                struct weft_err *err)
 {
     const struct weft_flow_listing *wanted = call->in;
-    struct weft_buf query;
-    weft_buf_init(&query, SIZE_MAX);
-    weft_remote_query(&query, "state",
-                      wanted->by_state ? weft_wire_flow_states[wanted->state] : NULL);
-    weft_remote_query(&query, "name", wanted->name);
-    weft_remote_query(&query, "id", wanted->id);
-    weft_remote_query(&query, "limit", weft_arena_printf(call->arena, "%u", wanted->limit));
-    weft_remote_query(&query, "after", wanted->after);
-    const struct weft_remote_request request = {
-        .op = call->op, .query = query.data, .ns = wanted->ns};
+    const char *query = WEFT_QUERY(
+        call->arena, {"state", wanted->by_state ? weft_wire_flow_states[wanted->state] : NULL},
+        {"name", wanted->name}, {"id", wanted->id},
+        {"limit", weft_arena_printf(call->arena, "%u", wanted->limit)}, {"after", wanted->after});
+    const struct weft_remote_request request = {.op = call->op, .query = query, .ns = wanted->ns};
     struct weft_remote_list list = {0};
-    struct weft_json object;
-    enum weft_rc rc = weft_remote_page(via, &request, call->arena, &list, &object, err);
-    weft_buf_done(&query);
+    enum weft_rc rc = weft_remote_page(via, &request, call->arena, &list, err);
     if (!rc)
         *(struct weft_flows *)call->out = (struct weft_flows){.item = list.item,
                                                               .count = list.count,

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Submitting and working through a server. A call of many items is cut into requests that the
- * server takes; they go out one after the other. When the first fails, the call fails; when a later
- * one does, earlier items are done, so its items and all after them are answered with the failure.
+ * Submitting, working and steering through a server. A call of many items is cut into requests that
+ * the server takes; they go out one after the other. When the first fails, the call fails; when a
+ * later one does, earlier items are done, so its items and all after them are answered with the
+ * failure.
  */
 
 #include "base/arena.h"
@@ -11,8 +12,8 @@
 #include "base/err.h"
 #include "base/json.h"
 #include "base/limits.h"
+#include "base/moment.h"
 #include "client/remote/remote.h"
-#include "client/worker/wake.h"
 #include "engine/call.h"
 #include "engine/job/claim.h"
 #include "weft/weft.h"
@@ -27,10 +28,15 @@ static const void *item_at(const struct weft_op_call *call, size_t i)
     return (const char *)call->in + i * weft_wire_size(weft_ops[call->op].takes);
 }
 
-/* The answer to an item. */
-static void *answer_at(const struct weft_op_call *call, size_t i)
+/* Whether the operation steers executions; how the server takes that: many at a time, or one. */
+static bool steers(const struct weft_op_call *call)
 {
-    return (char *)call->out + i * weft_wire_size(weft_ops[call->op].gives);
+    return weft_ops[call->op].gives == &weft_wire_execution;
+}
+
+static bool steers_one(const struct weft_op_call *call)
+{
+    return steers(call) && call->op != WEFT_OP_CANCEL && call->op != WEFT_OP_REPLAY;
 }
 
 static const char *ns_at(const struct weft_op_call *call, size_t i)
@@ -38,7 +44,7 @@ static const char *ns_at(const struct weft_op_call *call, size_t i)
     return call->op == WEFT_OP_SUBMIT ? ((const struct weft_spec *)item_at(call, i))->ns : NULL;
 }
 
-static bool same_ns(const char *a, const char *b)
+static bool same_text(const char *a, const char *b)
 {
     return a == b || (a && b && strcmp(a, b) == 0);
 }
@@ -85,6 +91,8 @@ static enum weft_rc check_item(const struct weft_op_call *call, size_t i, struct
     if (call->op == WEFT_OP_COMPLETE)
         return check_size("result", ((const struct weft_complete *)item_at(call, i))->result_size,
                           err);
+    if (steers_one(call) && !is_moment(((const struct weft_steer *)item_at(call, i))->deadline_us))
+        return weft_fail_field(err, WEFT_INVALID_VALUE, "deadline_at", "deadline_at is no moment");
     return WEFT_OK;
 }
 
@@ -95,12 +103,11 @@ static size_t write_part(const struct weft_op_call *call, size_t at,
     struct weft_json_writer out;
     weft_json_writer_init(&out, body);
     weft_json_begin_object(&out);
-    weft_json_key(&out, "items");
-    weft_json_begin_array(&out);
+    weft_json_add_array(&out, "items");
     size_t i = at;
     request->ns = ns_at(call, at);
     while (i < call->count && i - at < WEFT_BATCH_MAX && body->size < WEFT_REMOTE_BODY &&
-           same_ns(request->ns, ns_at(call, i)) && check_item(call, i, NULL) == WEFT_OK) {
+           same_text(request->ns, ns_at(call, i)) && check_item(call, i, NULL) == WEFT_OK) {
         if (call->op == WEFT_OP_SUBMIT)
             request->keyless |= !((const struct weft_spec *)item_at(call, i))->key;
         weft_wire_write(weft_ops[call->op].takes, item_at(call, i++), &out);
@@ -110,39 +117,88 @@ static size_t write_part(const struct weft_op_call *call, size_t at,
     return i - at;
 }
 
-/* Answers an item, whose execution was submitted or leased, with a failure. */
+/* Fields of a cancel or replay of many besides the executions. */
+static void put_options(struct weft_json_writer *out, enum weft_op op, const char *reason,
+                        bool force)
+{
+    if (reason && op == WEFT_OP_CANCEL_MANY)
+        weft_json_add_text(out, "reason", reason);
+    if (force && op == WEFT_OP_REPLAY_MANY) /* older servers do not know the field */
+        weft_json_add_bool(out, "force", true);
+}
+
+/* The same for cancels and replays: ids, under the operation that takes many. */
+static size_t write_ids(const struct weft_op_call *call, size_t at,
+                        struct weft_remote_request *request, struct weft_buf *body)
+{
+    const struct weft_steer *first = item_at(call, at), *item = first;
+    size_t count = 0;
+    struct weft_json_writer out;
+    request->op = call->op == WEFT_OP_CANCEL ? WEFT_OP_CANCEL_MANY : WEFT_OP_REPLAY_MANY;
+    request->ns = first->ns;
+    weft_json_writer_init(&out, body);
+    weft_json_begin_object(&out);
+    weft_json_add_array(&out, "ids");
+    while (at + count < call->count && count < WEFT_BATCH_MAX && same_text(item->ns, first->ns) &&
+           same_text(item->reason, first->reason) && item->force == first->force) {
+        weft_wire_put_id(&out, &item->id);
+        item = first + ++count;
+    }
+    weft_json_end_array(&out);
+    put_options(&out, request->op, first->reason, first->force);
+    weft_json_end_object(&out);
+    return count;
+}
+
+/* Answers an item with a failure. */
 static void answer_error(const struct weft_op_call *call, size_t i, const struct weft_err *story,
                          enum weft_fence fence)
 {
     if (call->op == WEFT_OP_SUBMIT)
         ((struct weft_submit_result *)call->out)[i] =
             (struct weft_submit_result){WEFT_FAILED(story)};
+    else if (steers(call))
+        ((struct weft_steer_result *)call->out)[i] = (struct weft_steer_result){WEFT_FAILED(story)};
     else
         ((struct weft_lease_result *)call->out)[i] =
             (struct weft_lease_result){WEFT_FAILED(story), .fence = fence};
 }
 
-/* One answer of a bulk request. False: no server of weft writes that. */
+/* The state in an answer, and whether it was changed, where the answer says so. */
+static bool read_steered(const struct weft_json *value, struct weft_arena *arena,
+                         struct weft_steer_result *ret_answer)
+{
+    struct weft_json changed;
+    struct weft_lease_result ended;
+    if (weft_wire_read_answer(&weft_wire_finished, value, arena, &ended, NULL))
+        return false;
+    *ret_answer = (struct weft_steer_result){
+        .state = ended.state,
+        .changed = !weft_wire_member(value, "changed", &changed) ||
+                   changed.kind != WEFT_JSON_BOOL || weft_json_bool(&changed)};
+    return true;
+}
+
+/* One answer to an item. False: no server of weft writes that. */
 static bool read_item(const struct weft_op_call *call, size_t i, const struct weft_json *value,
                       struct weft_arena *arena)
 {
     const struct weft_wire_type *gives = weft_ops[call->op].gives;
-    struct weft_json error;
-    void *answer = answer_at(call, i);
-    if (value->kind != WEFT_JSON_OBJECT)
-        return false;
-    if (!weft_wire_member(value, "error", &error) || error.kind == WEFT_JSON_NULL) {
-        bool read = weft_wire_read_answer(gives, value, arena, answer, NULL) == WEFT_OK;
-        if (call->op == WEFT_OP_RENEW)
-            ((struct weft_lease_result *)answer)->state = WEFT_STATE_RUNNING; /* it is not said */
-        return read;
-    }
     enum weft_fence fence = WEFT_FENCE_NONE;
     struct weft_err story;
-    if (weft_remote_error(&error, arena, &story, &fence, NULL))
-        return false;
-    answer_error(call, i, weft_err_dup(call->arena, &story), fence);
-    return true;
+    struct weft_json error;
+    bool failed = weft_wire_member(value, "error", &error) && error.kind != WEFT_JSON_NULL;
+    if (failed && weft_remote_error(&error, arena, &story, &fence, NULL) == WEFT_OK) {
+        answer_error(call, i, weft_err_dup(call->arena, &story), fence);
+        return true;
+    }
+    if (steers(call)) /* an execution may have an error of its own, which is none of the call */
+        return read_steered(value, arena, (struct weft_steer_result *)call->out + i);
+    void *answer = (char *)call->out + i * weft_wire_size(gives);
+    bool read = !failed && weft_wire_read_answer(gives, value, arena, answer, NULL) == WEFT_OK;
+    if (call->op == WEFT_OP_RENEW)
+        ((struct weft_lease_result *)answer)->state = WEFT_STATE_RUNNING; /* it is not said */
+    return read;
 }
 
 /* One request: items from `at` on. *ret_count: so many. */
@@ -153,7 +209,8 @@ static enum weft_rc send_part(const struct weft_via *via, const struct weft_op_c
     struct weft_buf body;
     weft_buf_init(&body, SIZE_MAX);
     struct weft_remote_request request = {.op = call->op, .body = &body};
-    size_t count = write_part(call, at, &request, &body);
+    size_t count =
+        steers(call) ? write_ids(call, at, &request, &body) : write_part(call, at, &request, &body);
     struct weft_json object;
     struct weft_json_iter iter;
     enum weft_rc rc = weft_remote_ask(via, &request, arena, &object, err);
@@ -168,19 +225,48 @@ static enum weft_rc send_part(const struct weft_via *via, const struct weft_op_c
     return rc;
 }
 
+/* True when a failure is about the execution; others are about the call. */
+static bool is_about_item(enum weft_rc rc)
+{
+    return rc == WEFT_INVALID_VALUE || rc == WEFT_TOO_LARGE || rc == WEFT_NOT_FOUND ||
+           rc == WEFT_CONFLICT || rc == WEFT_NOT_LIVE;
+}
+
+/* One request that steers one execution. */
+static enum weft_rc steer_one(const struct weft_via *via, const struct weft_op_call *call, size_t i,
+                              struct weft_err *err)
+{
+    const struct weft_steer *item = item_at(call, i);
+    struct weft_arena *arena = weft_arena_new();
+    const struct weft_remote_request request = {
+        .op = call->op, .place = weft_remote_id(arena, &item->id), .ns = item->ns, .item = item};
+    struct weft_json object;
+    enum weft_rc rc = weft_remote_ask(via, &request, arena, &object, err);
+    if (!rc && !read_item(call, i, &object, arena))
+        rc = weft_remote_garbled(&request, err);
+    if (rc && is_about_item(rc)) {
+        answer_error(call, i, weft_err_dup(call->arena, err), WEFT_FENCE_NONE);
+        rc = WEFT_OK;
+    }
+    weft_arena_free(arena);
+    return rc;
+}
+
 enum weft_rc weft_remote_bulk(const struct weft_via *via, const struct weft_op_call *call,
                               struct weft_err *err)
 {
     bool any = false;
-    size_t part = 1;
+    size_t part;
     for (size_t at = 0; at < call->count; at += part) {
         struct weft_err refused;
+        part = 1;
         if (check_item(call, at, &refused)) {
-            part = 1;
+            any |= steers(call);
             answer_error(call, at, weft_err_dup(call->arena, &refused), WEFT_FENCE_NONE);
             continue;
         }
-        enum weft_rc rc = send_part(via, call, at, &part, err);
+        enum weft_rc rc =
+            steers_one(call) ? steer_one(via, call, at, err) : send_part(via, call, at, &part, err);
         if (rc && !any)
             return rc;
         any = true;
@@ -203,13 +289,10 @@ static enum weft_rc claim_one(const struct weft_via *via, const struct weft_clai
                               uint32_t index, struct weft_arena *arena,
                               struct weft_remote_list *given, struct weft_err *err)
 {
-    struct weft_buf body;
-    weft_remote_write(&body, &weft_wire_claim, claim);
     const struct weft_remote_request request = {
-        .op = WEFT_OP_CLAIM, .ns = claim->ns, .body = &body, .wait_ms = claim->wait_ms};
-    struct weft_json object;
+        .op = WEFT_OP_CLAIM, .ns = claim->ns, .item = claim, .wait_ms = claim->wait_ms};
     size_t before = given->count;
-    enum weft_rc rc = weft_remote_page(via, &request, arena, given, &object, err);
+    enum weft_rc rc = weft_remote_page(via, &request, arena, given, err);
     if (rc)
         given->count = before;
     struct weft_claimed *item = given->item;
@@ -218,7 +301,6 @@ static enum weft_rc claim_one(const struct weft_via *via, const struct weft_clai
         if (item[i].lease_ms == 0) /* an older server: an unknown lease is taken to be short */
             item[i].lease_ms = claim->lease_ms ? claim->lease_ms : WEFT_LEASE_MIN_MS;
     }
-    weft_buf_done(&body);
     return rc;
 }
 
@@ -268,16 +350,62 @@ enum weft_rc weft_remote_watch(const struct weft_via *via, const struct weft_op_
                                struct weft_err *err)
 {
     const struct weft_watch *watch = call->in;
-    struct weft_buf body;
-    weft_remote_write(&body, &weft_wire_watch, watch);
     const struct weft_remote_request request = {
-        .op = WEFT_OP_WATCH, .ns = watch->ns, .body = &body, .wait_ms = watch->wait_ms};
+        .op = WEFT_OP_WATCH, .ns = watch->ns, .item = watch, .wait_ms = watch->wait_ms};
     struct weft_remote_list listing = {0};
-    struct weft_json object;
-    enum weft_rc rc = weft_remote_page(via, &request, call->arena, &listing, &object, err);
+    enum weft_rc rc = weft_remote_page(via, &request, call->arena, &listing, err);
     if (!rc)
         *(struct weft_watched *)call->out =
             (struct weft_watched){.item = listing.item, .count = listing.count};
+    return rc;
+}
+
+/* ---- By filter ------------------------------------------------------------------------------- */
+
+static void write_sweep(const struct weft_steer_all *args, enum weft_op op, struct weft_buf *body)
+{
+    struct weft_json_writer out;
+    weft_json_writer_init(&out, body);
+    weft_json_begin_object(&out);
+    weft_json_key(&out, "filter");
+    weft_wire_write(&weft_wire_filter, &args->filter, &out);
+    put_options(&out, op, args->reason, args->force);
+    if (args->max)
+        weft_json_add_i64(&out, "max", args->max);
+    if (args->after)
+        weft_json_add_text(&out, "after", args->after);
+    weft_json_end_object(&out);
+}
+
+enum weft_rc weft_remote_steer_many(const struct weft_via *via, const struct weft_op_call *call,
+                                    struct weft_err *err)
+{
+    const struct weft_steer_all *args = call->in;
+    struct weft_sweep *ret_sweep = call->out;
+    if (args->kind != WEFT_STEER_CANCEL && args->kind != WEFT_STEER_REPLAY)
+        return weft_fail_field(err, WEFT_INVALID_VALUE, "kind",
+                               "only cancel and replay take a filter");
+    if ((unsigned)args->filter.state >= WEFT_STATE_COUNT)
+        return weft_fail_field(err, WEFT_INVALID_VALUE, "state", "there is no such state");
+    struct weft_buf body;
+    weft_buf_init(&body, SIZE_MAX);
+    write_sweep(args, call->op, &body);
+    const struct weft_remote_request request = {
+        .op = call->op, .ns = args->filter.ns, .body = &body};
+    struct weft_json object, matched;
+    struct weft_wire_sweep sweep = {0};
+    enum weft_rc rc = weft_remote_ask(via, &request, call->arena, &object, err);
+    if (!rc && (!weft_wire_member(&object, "matched", &matched) ||
+                weft_wire_read_answer(&weft_wire_sweep, &object, call->arena, &sweep, NULL)))
+        rc = weft_remote_garbled(&request, err);
+    if (!rc && sweep.next && strlen(sweep.next) >= sizeof(ret_sweep->next))
+        rc = weft_remote_garbled(&request, err);
+    if (!rc) {
+        *ret_sweep = (struct weft_sweep){
+            .matched = sweep.matched, .changed = sweep.changed, .more = sweep.more};
+        if (sweep.next)
+            memcpy(ret_sweep->next, sweep.next, strlen(sweep.next) + 1);
+    }
     weft_buf_done(&body);
     return rc;
 }

@@ -13,7 +13,6 @@
  */
 
 #include "client/remote/remote.h"
-#include "client/worker/wake.h"
 
 #include "base/arena.h"
 #include "base/err.h"
@@ -33,35 +32,6 @@
 #define PAUSE_SLICE_US (50 * WEFT_MS) /* how often a pause looks at `stop` */
 
 enum { TRIES = 5, TIMEOUT_MS = 30000 };
-
-struct weft_remote {
-    struct weft_fetch *fetch; /* owned */
-};
-
-/* ---- Opening --------------------------------------------------------------------------------- */
-
-enum weft_rc weft_remote_open(const char *url, const struct weft_options *options,
-                              struct weft_remote **ret_remote, struct weft_err *err)
-{
-    const struct weft_fetch_config config = {
-        .base_url = url, .token = options->token, .ca_file = options->ca_file};
-    struct weft_fetch *fetch;
-    enum weft_rc rc = weft_fetch_open(&config, &fetch, err);
-    if (rc)
-        return rc;
-    struct weft_remote *remote = weft_alloc(1, sizeof(*remote));
-    remote->fetch = fetch;
-    *ret_remote = remote;
-    return WEFT_OK;
-}
-
-void weft_remote_close(struct weft_remote *remote)
-{
-    if (!remote)
-        return;
-    weft_fetch_close(remote->fetch);
-    free(remote);
-}
 
 /* ---- Errors ---------------------------------------------------------------------------------- */
 
@@ -190,12 +160,19 @@ static void write_path(struct weft_buf *url, const struct weft_remote_request *r
     weft_buf_add_text(url, request->query ? request->query : "");
 }
 
-void weft_remote_query(struct weft_buf *query, const char *name, const char *value)
+const char *weft_remote_query(struct weft_arena *arena, const char *const pair[][2], size_t count)
 {
-    if (!value)
-        return;
-    weft_buf_printf(query, "%c%s=", query->size ? '&' : '?', name);
-    encode(query, value);
+    struct weft_buf query;
+    weft_buf_init(&query, SIZE_MAX);
+    for (size_t i = 0; i < count; i++) {
+        if (!pair[i][1])
+            continue;
+        weft_buf_printf(&query, "%c%s=", query.size ? '&' : '?', pair[i][0]);
+        encode(&query, pair[i][1]);
+    }
+    const char *text = weft_arena_strdup(arena, query.data);
+    weft_buf_done(&query);
+    return text;
 }
 
 const char *weft_remote_wait_query(struct weft_arena *arena, int64_t wait_ms)
@@ -233,9 +210,7 @@ enum weft_rc weft_remote_garbled(const struct weft_remote_request *request, stru
                                 "what answered %s %s is not a server of weft, or not this version",
                                 weft_ops[request->op].method, path.data + strlen("/v1"));
     weft_buf_done(&path);
-    if (!is_repeatable(request) && err)
-        err->hint = weft_hint_outcome_unknown;
-    return rc;
+    return is_repeatable(request) ? rc : weft_hint(err, rc, weft_hint_outcome_unknown);
 }
 
 /* ---- One request ----------------------------------------------------------------------------- */
@@ -297,7 +272,7 @@ static enum weft_rc try_once(const struct weft_via *via, const struct weft_remot
     struct weft_fetch_answer answer = {0};
     struct weft_fetch_failure failure = {0};
     *ret_trial = (struct trial){0};
-    enum weft_rc rc = weft_fetch_do(weft->remote->fetch, &call, &answer, &failure, err);
+    enum weft_rc rc = weft_fetch_do(weft->fetch, &call, &answer, &failure, err);
     weft_buf_done(&path);
     if (rc) {
         bool unsure = failure.sent && !is_repeatable(request);
@@ -335,9 +310,9 @@ static void pause_for(const struct weft_via *via, weft_usec pause_us)
     }
 }
 
-enum weft_rc weft_remote_send(const struct weft_via *via, const struct weft_remote_request *request,
-                              struct weft_arena *arena, struct weft_remote_response *ret_response,
-                              struct weft_err *err)
+static enum weft_rc send_tries(const struct weft_via *via,
+                               const struct weft_remote_request *request, struct weft_arena *arena,
+                               struct weft_remote_response *ret_response, struct weft_err *err)
 {
     weft_usec until_us = weft_mono_us() + BUDGET_US, most_us = PAUSE_FIRST_US;
     for (int tries = 1;; tries++) {
@@ -357,53 +332,45 @@ enum weft_rc weft_remote_send(const struct weft_via *via, const struct weft_remo
     }
 }
 
-enum weft_rc weft_remote_object(const struct weft_remote_request *request,
-                                const struct weft_remote_response *response,
-                                struct weft_json *ret_object, struct weft_err *err)
+enum weft_rc weft_remote_send(const struct weft_via *via, const struct weft_remote_request *request,
+                              struct weft_arena *arena, struct weft_remote_response *ret_response,
+                              struct weft_err *err)
 {
-    if (weft_json_check(response->body, response->size, ret_object, NULL) ||
-        ret_object->kind != WEFT_JSON_OBJECT)
-        return weft_remote_garbled(request, err);
-    return WEFT_OK;
+    if (!request->item)
+        return send_tries(via, request, arena, ret_response, err);
+    struct weft_remote_request mine = *request;
+    struct weft_json_writer out;
+    struct weft_buf body;
+    weft_buf_init(&body, SIZE_MAX);
+    weft_json_writer_init(&out, &body);
+    weft_wire_write(weft_ops[request->op].takes, request->item, &out);
+    mine.body = &body;
+    enum weft_rc rc = send_tries(via, &mine, arena, ret_response, err);
+    weft_buf_done(&body);
+    return rc;
 }
 
 enum weft_rc weft_remote_ask(const struct weft_via *via, const struct weft_remote_request *request,
                              struct weft_arena *arena, struct weft_json *ret_object,
                              struct weft_err *err)
 {
-    struct weft_remote_response response = {0};
-    enum weft_rc rc = weft_remote_send(via, request, arena, &response, err);
-    return rc ? rc : weft_remote_object(request, &response, ret_object, err);
-}
-
-/* ---- Bodies ---------------------------------------------------------------------------------- */
-
-void weft_remote_write(struct weft_buf *ret_body, const struct weft_wire_type *type,
-                       const void *item)
-{
-    struct weft_json_writer out;
-    weft_buf_init(ret_body, SIZE_MAX);
-    weft_json_writer_init(&out, ret_body);
-    weft_wire_write(type, item, &out);
+    struct weft_remote_response unkept = {0};
+    struct weft_remote_response *response = request->response ? request->response : &unkept;
+    enum weft_rc rc = weft_remote_send(via, request, arena, response, err);
+    if (!rc && (weft_json_check(response->body, response->size, ret_object, NULL) ||
+                ret_object->kind != WEFT_JSON_OBJECT))
+        rc = weft_remote_garbled(request, err);
+    return rc;
 }
 
 enum weft_rc weft_remote_one(const struct weft_via *via, const struct weft_remote_request *request,
-                             const void *item, struct weft_arena *arena, void *ret_answer,
-                             struct weft_err *err)
+                             struct weft_arena *arena, void *ret_answer, struct weft_err *err)
 {
-    const struct weft_op_info *op = &weft_ops[request->op];
-    struct weft_remote_request mine = *request;
-    struct weft_buf body;
+    const struct weft_wire_type *gives = weft_ops[request->op].gives;
     struct weft_json object;
-    if (op->takes) {
-        weft_remote_write(&body, op->takes, item);
-        mine.body = &body;
-    }
-    enum weft_rc rc = weft_remote_ask(via, &mine, arena, &object, err);
-    if (!rc && op->gives && weft_wire_read_answer(op->gives, &object, arena, ret_answer, NULL))
-        rc = weft_remote_garbled(&mine, err);
-    if (op->takes)
-        weft_buf_done(&body);
+    enum weft_rc rc = weft_remote_ask(via, request, arena, &object, err);
+    if (!rc && gives && weft_wire_read_answer(gives, &object, arena, ret_answer, NULL))
+        rc = weft_remote_garbled(request, err);
     return rc;
 }
 

@@ -10,6 +10,7 @@
 
 #include "client/worker/worker.h"
 
+#include "base/alloc.h"
 #include "base/limits.h"
 #include "base/str.h"
 
@@ -22,9 +23,8 @@ static char *copy_text(const char *text, size_t max)
     size_t size = strlen(text);
     if (size > max)
         size = weft_utf8_cut(text, size, max);
-    char *copy = weft_realloc(NULL, size + 1, 1);
+    char *copy = weft_alloc(size + 1, 1);
     memcpy(copy, text, size);
-    copy[size] = '\0';
     for (size_t at = 0; at < size;) {
         size_t step = weft_utf8_size(copy + at, size - at);
         if (step == 0)

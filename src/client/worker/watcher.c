@@ -8,7 +8,7 @@
  * there are jobs in hand, and leaves the answer in `lost` for the keeper. Over an engine the
  * keeper asks once a second while it holds leases, and at once when a call in this process ended
  * one. Either way the keeper marks the job as a renewal would, and when its handler has returned it
- * lets go of the lease (worker_send.c): until then the execution keeps its place in a lane with a
+ * lets go of the lease (keeper.c): until then the execution keeps its place in a lane with a
  * limit.
  *
  * All of this is hints: a lease that is missed here is found by the next renewal. A server that
@@ -17,6 +17,7 @@
 
 #include "client/worker/worker.h"
 
+#include "base/alloc.h"
 #include "core/fence.h"
 
 #include <errno.h>

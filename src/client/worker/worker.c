@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The life of a worker: made, given its kinds, started, stopped, freed.
+ * The life of a worker: made, given its kinds, started, woken, stopped, freed.
  *
  * Stopping is the keeper's work, because it is made of calls to the store: weft_worker_stop() only
  * asks for it and waits. A handler that outlasts the grace is left running; its thread cannot be
@@ -12,6 +12,7 @@
 
 #include "client/worker/worker.h"
 
+#include "base/alloc.h"
 #include "base/err.h"
 #include "base/id.h"
 #include "base/limits.h"
@@ -26,6 +27,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#define STOP_LOOK_US (100 * WEFT_MS) /* how often a call that can be stopped looks at that */
+
 enum {
     DEFAULT_POLL_MS = 200,
     DEFAULT_GRACE_MS = 10000,
@@ -33,6 +36,9 @@ enum {
     CALL_MS = 10000,        /* how long a call to a server may take */
     LAST_WORD_MS = 2000,    /* after the grace, for giving back leases that handlers still hold */
     HOST_MAX = 64,
+    LOOK_FIRST_MS = 20,    /* how soon a call that waits on a store looks again, */
+    LOOK_SLOWEST_MS = 250, /* how rarely it gets, */
+    LOOK_LEAST_MS = 5,     /* and how often at most, however often it is woken */
 };
 
 /* ---- Small things ---------------------------------------------------------------------------- */
@@ -69,35 +75,126 @@ void weft_grant_free(struct weft_grant *grant)
     free(grant);
 }
 
-struct weft_worker **weft_worker_link(struct weft_worker *worker)
-{
-    return &worker->next;
-}
-
-void weft_worker_wake(struct weft_worker *worker, bool ready, weft_usec due_us)
-{
-    pthread_mutex_lock(&worker->lock);
-    worker->claim_now |= ready;
-    if (due_us < worker->delayed_us)
-        worker->delayed_us = due_us;
-    worker->poked = true;
-    pthread_cond_signal(&worker->news);
-    pthread_mutex_unlock(&worker->lock);
-}
-
-void weft_worker_watch(struct weft_worker *worker)
-{
-    pthread_mutex_lock(&worker->lock);
-    worker->watch_now = worker->poked = true;
-    pthread_cond_signal(&worker->news);
-    pthread_mutex_unlock(&worker->lock);
-}
-
 void weft_worker_count(struct weft_worker *worker, uint64_t *number, uint64_t more)
 {
     pthread_mutex_lock(&worker->lock);
     *number += more;
     pthread_mutex_unlock(&worker->lock);
+}
+
+/* ---- Waking: changes in this process; changes by others are found by looking again ----------- */
+
+weft_usec weft_mono_us(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (weft_usec)now.tv_sec * WEFT_SECOND + now.tv_nsec / 1000;
+}
+
+void weft_wake_workers(struct weft *weft, bool ready, weft_usec due_us)
+{
+    pthread_mutex_lock(&weft->lock);
+    for (struct weft_worker *worker = weft->worker; worker; worker = worker->next) {
+        pthread_mutex_lock(&worker->lock);
+        worker->claim_now |= ready;
+        if (due_us < worker->delayed_us)
+            worker->delayed_us = due_us;
+        worker->poked = true;
+        pthread_cond_signal(&worker->news);
+        pthread_mutex_unlock(&worker->lock);
+    }
+    if (ready) {
+        weft->changes[WEFT_CHANGE_READY]++;
+        pthread_cond_broadcast(&weft->changed);
+    }
+    pthread_mutex_unlock(&weft->lock);
+}
+
+void weft_wake_watches(struct weft *weft)
+{
+    pthread_mutex_lock(&weft->lock);
+    for (struct weft_worker *worker = weft->worker; worker; worker = worker->next) {
+        pthread_mutex_lock(&worker->lock);
+        worker->watch_now = worker->poked = true;
+        pthread_cond_signal(&worker->news);
+        pthread_mutex_unlock(&worker->lock);
+    }
+    weft->changes[WEFT_CHANGE_LEASE]++;
+    pthread_cond_broadcast(&weft->changed);
+    pthread_mutex_unlock(&weft->lock);
+}
+
+static void add_worker(struct weft *weft, struct weft_worker *worker)
+{
+    pthread_mutex_lock(&weft->lock);
+    worker->next = weft->worker;
+    weft->worker = worker;
+    pthread_mutex_unlock(&weft->lock);
+}
+
+static void remove_worker(struct weft *weft, const struct weft_worker *worker)
+{
+    pthread_mutex_lock(&weft->lock);
+    struct weft_worker **at = &weft->worker;
+    while (*at && *at != worker)
+        at = &(*at)->next;
+    if (*at)
+        *at = (*at)->next;
+    pthread_mutex_unlock(&weft->lock);
+}
+
+/* ---- Calls that wait ------------------------------------------------------------------------- */
+
+void weft_note_change(struct weft *weft, enum weft_local_change change)
+{
+    pthread_mutex_lock(&weft->lock);
+    weft->changes[change]++;
+    pthread_cond_broadcast(&weft->changed);
+    pthread_mutex_unlock(&weft->lock);
+}
+
+void weft_look_init(struct weft_look *look, struct weft *weft, enum weft_local_change change,
+                    int64_t wait_ms)
+{
+    *look = (struct weft_look){.change = change,
+                               .until_us = weft_mono_us() + wait_ms * WEFT_MS,
+                               .pause_us = LOOK_FIRST_MS * WEFT_MS};
+    pthread_mutex_lock(&weft->lock);
+    look->changes = weft->changes[change];
+    pthread_mutex_unlock(&weft->lock);
+}
+
+static bool is_stopped(const struct weft_via *via)
+{
+    return via->stop && atomic_load_explicit(via->stop, memory_order_relaxed);
+}
+
+static weft_usec earlier(weft_usec a, weft_usec b)
+{
+    return a < b ? a : b;
+}
+
+bool weft_look_again(struct weft_look *look, const struct weft_via *via)
+{
+    struct weft *weft = via->weft;
+    weft_usec now_us = weft_mono_us(), least_us = now_us + LOOK_LEAST_MS * WEFT_MS;
+    if (now_us >= look->until_us)
+        return false;
+    weft_usec at_us = earlier(now_us + look->pause_us, look->until_us);
+    look->pause_us = earlier(2 * look->pause_us, LOOK_SLOWEST_MS * WEFT_MS);
+    pthread_mutex_lock(&weft->lock);
+    while (now_us < at_us && !is_stopped(via)) {
+        if (weft->changes[look->change] != look->changes)
+            at_us = earlier(at_us, least_us);
+        weft_usec wake_us = via->stop ? earlier(at_us, now_us + STOP_LOOK_US) : at_us;
+        const struct timespec until = {.tv_sec = wake_us / WEFT_SECOND,
+                                       .tv_nsec = wake_us % WEFT_SECOND * 1000};
+        (void)pthread_cond_timedwait(&weft->changed, &weft->lock, &until);
+        now_us = weft_mono_us();
+    }
+    look->changes = weft->changes[look->change];
+    pthread_mutex_unlock(&weft->lock);
+    return !is_stopped(via);
 }
 
 /* ---- Options --------------------------------------------------------------------------------- */
@@ -192,7 +289,7 @@ enum weft_rc weft_worker_new(struct weft *weft, const struct weft_worker_options
     }
     struct weft_worker *worker = weft_alloc(1, sizeof(*worker));
     worker->weft = weft;
-    worker->remote = weft->remote != NULL;
+    worker->remote = weft->fetch != NULL;
     worker->own_name = !given->name;
     worker->via = (struct weft_via){
         .weft = weft, .stop = &worker->all_stop, .one_try = true, .timeout_ms = CALL_MS};
@@ -338,7 +435,7 @@ enum weft_rc weft_worker_start(struct weft_worker *worker, struct weft_err *err)
 
     int failed = start_threads(worker);
     if (!failed) {
-        weft_add_worker(worker->weft, worker);
+        add_worker(worker->weft, worker);
         return WEFT_OK;
     }
     pthread_mutex_lock(&worker->lock);
@@ -383,7 +480,7 @@ void weft_worker_free(struct weft_worker *worker)
         return;
     (void)weft_worker_stop(worker);
     if (worker->started) {
-        weft_remove_worker(worker->weft, worker);
+        remove_worker(worker->weft, worker);
         (void)pthread_join(worker->keeper, NULL);
         join_callers(worker, true);
         join_handlers(worker);

@@ -25,7 +25,6 @@
  */
 
 #include "client/client.h"
-#include "client/worker/wake.h"
 
 #include "base/arena.h"
 #include "base/base.h"
@@ -212,8 +211,6 @@ void *weft_keeper_main(void *context); /* the worker */
 /* Remembers how a call to the store went; a failed one is tried later. True: it worked. */
 bool weft_keeper_note_result(struct weft_worker *worker, struct weft_next *next, enum weft_rc rc,
                              const struct weft_err *err);
-/* An execution becomes ready at this moment of the store's clock. */
-void weft_keeper_expect(struct weft_worker *worker, weft_usec due_us);
 
 /* ---- worker_claim.c: jobs that are held ------------------------------------------------------ */
 
@@ -251,12 +248,5 @@ void weft_watch_look(struct weft_worker *worker);
 void weft_watch_sift(struct weft_worker *worker);
 /* When weft_watch_look() is due; WEFT_NEVER over a server, or while nothing is held. */
 weft_usec weft_watch_due(const struct weft_worker *worker);
-
-/* ---- worker_send.c --------------------------------------------------------------------------- */
-
-/* Sends the words of finished jobs; words that were not accepted stay in unsent. */
-void weft_send_words(struct weft_worker *worker);
-/* Gives back the leases of handlers that outlasted the grace; their words are not sent. */
-void weft_send_abandon(struct weft_worker *worker);
 
 #endif

@@ -17,6 +17,7 @@
 #include "base/str.h"
 #include "cmd/cli/filter_args.h"
 #include "cmd/cli/output.h"
+#include "core/result.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -223,6 +224,7 @@ static enum weft_exit submit_one(const struct weft_cli *cli, struct weft *weft,
 {
     struct weft_err err = {0};
     struct weft_submitted answer = {0};
+    struct weft_submit_result result;
     char id[WEFT_ID_TEXT];
     bool wait = weft_cli_has(cli, "wait");
     if (weft_submit(weft, spec, 1, &answer, &err))
@@ -230,10 +232,11 @@ static enum weft_exit submit_one(const struct weft_cli *cli, struct weft *weft,
     if (answer.err.rc)
         return weft_cli_fail(&answer.err);
     weft_id_print(&answer.id, id);
+    result = weft_submit_result_of(&answer);
     if (wait)
         weft_cli_say("%s", id);
     else if (weft_cli_json(cli))
-        weft_json_out_item(&weft_wire_submitted, &answer);
+        weft_json_out_item(&weft_wire_submitted, &result);
     else
         printf("%s\n", id);
     if (answer.duplicate && !weft_cli_json(cli))
@@ -296,9 +299,10 @@ static void put_answer(struct sending *sending, uint64_t line, const struct weft
         sending->accepted++;
     if (weft_cli_json(sending->cli)) {
         struct weft_json_out out;
+        const struct weft_submit_result result = weft_submit_result_of(answer);
         weft_json_out_begin_object(&out);
         put_line_number(sending, line, &out.json);
-        weft_wire_write_members(&weft_wire_submitted, answer, &out.json);
+        weft_wire_write_members(&weft_wire_submitted, &result, &out.json);
         weft_json_out_end_object(&out);
         return;
     }
