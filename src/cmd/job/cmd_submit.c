@@ -192,8 +192,6 @@ static struct weft_spec read_spec(const struct weft_cli *cli)
     return spec;
 }
 
-/* ---- One, and waiting for it ----------------------------------------------------------------- */
-
 /* Without --json only the result of an execution that succeeded is printed. */
 static enum weft_exit put_result(const struct weft_cli *cli, struct weft *weft,
                                  const struct weft_execution *item)
