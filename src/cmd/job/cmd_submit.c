@@ -466,9 +466,11 @@ static enum weft_exit submit_file(const struct weft_cli *cli, struct weft *weft,
                               .bar = weft_bar_new("submit", input ? 0 : count_lines(file))};
     enum weft_exit code = send_lines(&sending, lane, file);
     weft_bar_free(sending.bar);
+    if (ferror(file)) {
+        weft_cli_say("weft submit: cannot read %s to its end", sending.file);
+        weft_cli_say("hint: see `weft help submit`");
+    }
     put_summary(&sending);
-    if (ferror(file))
-        weft_cli_usage(cli, "cannot read %s to its end", sending.file);
     if (!input)
         (void)fclose(file);
     return code == WEFT_EXIT_OK ? sending.worst : code;
