@@ -12,8 +12,8 @@
  * returns false; then the program ends.
  */
 
+#include "cmd/bench/bench.h"
 #include "cmd/bench/bench_lifecycle.h"
-#include "cmd/bench/hist.h"
 
 #include <stdio.h>
 

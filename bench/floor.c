@@ -15,7 +15,7 @@
 
 #include "base/arena.h"
 #include "base/clock.h"
-#include "cmd/bench/bench_body.h"
+#include "cmd/bench/bench.h"
 
 #include <endian.h>
 #include <libpq-fe.h>

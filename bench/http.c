@@ -8,7 +8,7 @@
 #include "bench/bench.h"
 
 #include "base/arena.h"
-#include "cmd/bench/bench_plan.h"
+#include "cmd/bench/bench.h"
 
 #include <errno.h>
 #include <fcntl.h>

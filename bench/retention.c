@@ -10,7 +10,7 @@
 #include "base/arena.h"
 #include "base/clock.h"
 #include "bench/bench.h"
-#include "cmd/bench/hist.h"
+#include "cmd/bench/bench.h"
 #include "direct.h"
 #include "engine/admin/lanes.h"
 #include "engine/engine.h"

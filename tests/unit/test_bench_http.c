@@ -6,8 +6,7 @@
  */
 
 #include "base/buf.h"
-#include "cmd/bench/bench_body.h"
-#include "cmd/bench/bench_conn.h"
+#include "cmd/bench/bench.h"
 #include "tap.h"
 
 #include <netinet/in.h>
@@ -181,20 +180,20 @@ static void test_claim(void)
 static void test_items(void)
 {
     struct weft_bench_errors errors = {0};
-    struct weft_bench_items items = {0};
+    size_t items = 0;
     struct weft_err err;
     char mixed[] =
         "{\"items\":[{\"id\":\"a\"},{\"error\":{\"code\":\"fenced\"}},{\"id\":\"b\"},"
         "{\"error\":{\"code\":\"fenced\"}}]}";
     struct weft_bench_answer answer = {.status = 200, .body = mixed, .body_size = strlen(mixed)};
-    ok(weft_bench_read_items(&answer, &errors, &items, &err) == WEFT_OK && items.good == 2 &&
-           items.bad == 2,
+    ok(weft_bench_read_items(&answer, &errors, &items, &err) == WEFT_OK && items == 2 &&
+           errors.total == 2,
        "items are counted as good and bad");
     ok(errors.total == 2 && errors.codes == 1 && strcmp(errors.item[0].code, "fenced") == 0,
        "bad items are counted by their code");
     char one[] = "{\"id\":\"a\",\"state\":\"ready\",\"duplicate\":false}";
     answer = (struct weft_bench_answer){.status = 201, .body = one, .body_size = strlen(one)};
-    ok(weft_bench_read_items(&answer, &errors, &items, &err) == WEFT_OK && items.good == 1,
+    ok(weft_bench_read_items(&answer, &errors, &items, &err) == WEFT_OK && items == 1,
        "an answer without items is one good item");
     char busy[] = "{\"error\":{\"code\":\"busy\",\"message\":\"x\"}}";
     answer = (struct weft_bench_answer){.status = 429, .body = busy, .body_size = strlen(busy)};

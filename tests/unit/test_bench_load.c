@@ -7,7 +7,7 @@
  */
 
 #include "base/buf.h"
-#include "cmd/bench/bench_plan.h"
+#include "cmd/bench/bench.h"
 #include "tap.h"
 
 #include <netinet/in.h>

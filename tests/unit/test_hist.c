@@ -2,7 +2,7 @@
 
 /* Percentiles of the histogram against those of the sorted values. */
 
-#include "cmd/bench/hist.h"
+#include "cmd/bench/bench.h"
 #include "tap.h"
 
 #include <stdlib.h>

@@ -3,7 +3,7 @@
 /* Directories with the results of upstreams: made, removed, and cleaned up after a killed process.
  */
 
-#include "cmd/work/upstream.h"
+#include "cmd/work/work.h"
 #include "tap.h"
 
 #include <fcntl.h>

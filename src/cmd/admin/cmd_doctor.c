@@ -21,10 +21,12 @@ struct checklist {
     size_t count;
 };
 
-static void add(struct checklist *list, const struct weft_finding *finding)
+static void add(struct checklist *list, enum weft_finding_level level, const char *what,
+                const char *detail, const char *advice)
 {
     if (list->count < FINDINGS_MAX)
-        list->item[list->count++] = *finding;
+        list->item[list->count++] =
+            (struct weft_finding){.level = level, .what = what, .detail = detail, .advice = advice};
 }
 
 static bool has_bad(const struct checklist *list)
@@ -40,10 +42,8 @@ static bool has_bad(const struct checklist *list)
 static void add_failure(struct checklist *list, const char *what, const struct weft_err *err,
                         const char *advice)
 {
-    add(list, &(struct weft_finding){.level = WEFT_FINDING_BAD,
-                                     .what = what,
-                                     .detail = weft_arena_strdup(list->arena, err->text),
-                                     .advice = err->hint ? err->hint : advice});
+    add(list, WEFT_FINDING_BAD, what, weft_arena_strdup(list->arena, err->text),
+        err->hint ? err->hint : advice);
 }
 
 static void examine_store(struct checklist *list, const char *url)
@@ -62,12 +62,12 @@ static void examine_store(struct checklist *list, const char *url)
                     "check that the database runs, and the URL, user and password");
         return;
     }
-    add(list, &(struct weft_finding){
-                  .level = WEFT_FINDING_OK, .what = "store", .detail = "it can be opened"});
+    add(list, WEFT_FINDING_OK, "store", "it can be opened", NULL);
     if (weft_engine_examine(engine, list->arena, &found, &err))
         add_failure(list, "examination", &err, NULL);
     for (size_t i = 0; i < found.count; i++)
-        add(list, &found.item[i]);
+        add(list, found.item[i].level, found.item[i].what, found.item[i].detail,
+            found.item[i].advice);
     weft_engine_close(engine);
 }
 
@@ -113,21 +113,19 @@ static bool ask(struct checklist *list, struct weft_fetch *fetch, const struct q
         return false;
     }
     double took_ms = (double)(weft_boot_us() - begun_us) / 1000;
-    bool good = answer.status == 200;
-    add(list,
-        &(struct weft_finding){
-            .level = good ? WEFT_FINDING_OK : WEFT_FINDING_BAD,
-            .what = question->what,
-            .detail = good ? weft_arena_printf(list->arena, "%s (%.1f ms)", question->good, took_ms)
-                           : weft_arena_printf(list->arena, "it answers %d: %s", answer.status,
-                                               refusal_text(list, &answer.body)),
-            .advice = good ? NULL : question->advice});
-    const char *warned = good ? text_in(&answer.body, "warning", NULL, list->arena) : NULL;
-    if (warned)
-        add(list, &(struct weft_finding){.level = WEFT_FINDING_WARN,
-                                         .what = question->what,
-                                         .detail = warned,
-                                         .advice = "`weft scanners` shows who runs what"});
+    if (answer.status == 200) {
+        const char *warning = text_in(&answer.body, "warning", NULL, list->arena);
+        add(list, WEFT_FINDING_OK, question->what,
+            weft_arena_printf(list->arena, "%s (%.1f ms)", question->good, took_ms), NULL);
+        if (warning)
+            add(list, WEFT_FINDING_WARN, question->what, warning,
+                "`weft scanners` shows who runs what");
+    } else {
+        add(list, WEFT_FINDING_BAD, question->what,
+            weft_arena_printf(list->arena, "it answers %d: %s", answer.status,
+                              refusal_text(list, &answer.body)),
+            question->advice);
+    }
     weft_fetch_answer_done(&answer);
     return true;
 }
@@ -207,7 +205,7 @@ static enum weft_exit run_doctor(struct weft_cli *cli)
 {
     const char *target = weft_cli_target(cli);
     bool remote = weft_is_server(target);
-    struct checklist list = {.arena = weft_arena_new()};
+    struct checklist list = {.arena = cli->arena};
     if (remote)
         examine_server(&list, cli, target);
     else
@@ -218,9 +216,7 @@ static enum weft_exit run_doctor(struct weft_cli *cli)
         print_list(&list, weft_cli_color(cli));
     if (remote && !weft_cli_json(cli))
         printf("\nfor clock, transactions, bloat and indexes: weft doctor --store URL\n");
-    enum weft_exit code = has_bad(&list) ? WEFT_EXIT_FAILED : WEFT_EXIT_OK;
-    weft_arena_free(list.arena);
-    return code;
+    return has_bad(&list) ? WEFT_EXIT_FAILED : WEFT_EXIT_OK;
 }
 
 const struct weft_command weft_command_doctor = {

@@ -13,24 +13,6 @@
 
 #include <string.h>
 
-/* ---- What was typed -------------------------------------------------------------------------- */
-
-struct request {
-    enum weft_exit (*run)(const struct weft_cli *cli, struct weft *weft,
-                          const struct request *request);
-    int32_t id;                  /* rotate, revoke */
-    struct weft_token_spec spec; /* create; of its expiry also rotate */
-};
-
-/* "read,submit" as a list. */
-static void read_scopes(const struct weft_cli *cli, const char *text, struct weft_token_spec *spec)
-{
-    const char **word = weft_new_array(cli->arena, const char *, strlen(text) + 1);
-    for (char *rest = weft_arena_strdup(cli->arena, text); rest;)
-        word[spec->scope_count++] = strsep(&rest, ",");
-    spec->scopes = word;
-}
-
 /* A span from now, "90d" or "+90d", or a moment. */
 static void read_expiry(const struct weft_cli *cli, struct weft_token_spec *spec)
 {
@@ -49,20 +31,14 @@ static void read_expiry(const struct weft_cli *cli, struct weft_token_spec *spec
         weft_cli_usage(cli, "--expires is '%s': that is past", text);
 }
 
-static void read_spec(const struct weft_cli *cli, struct weft_token_spec *spec)
+static int32_t read_id(const struct weft_cli *cli)
 {
-    const char *scopes = weft_cli_get(cli, "scopes");
-    spec->name = weft_cli_get(cli, "name");
-    spec->ns = weft_cli_get(cli, "namespace");
-    if (!spec->name)
-        weft_cli_usage(cli, "give the token a --name that tells whose it is");
-    if (!scopes)
-        weft_cli_usage(cli, "say with --scopes what it may do: read,submit,work or admin");
-    read_scopes(cli, scopes, spec);
-    read_expiry(cli, spec);
+    int64_t id;
+    if (cli->arg_count != 2 || !weft_number_typed(cli->arg[1], &id) || id < 1 || id > INT32_MAX)
+        weft_cli_usage(cli, "say which: `weft token %s ID`, as `weft token ls` shows it",
+                       cli->arg[0]);
+    return (int32_t)id;
 }
-
-/* ---- What is done ---------------------------------------------------------------------------- */
 
 static void put_secret(const struct weft_cli *cli, const struct weft_token *token, const char *note)
 {
@@ -76,31 +52,43 @@ static void put_secret(const struct weft_cli *cli, const struct weft_token *toke
     weft_cli_say("hint: put it into WEFT_TOKEN, or give it with --token");
 }
 
-static enum weft_exit create(const struct weft_cli *cli, struct weft *weft,
-                             const struct request *request)
+static enum weft_exit create(struct weft_cli *cli)
 {
     struct weft_err err = {0};
     struct weft_tokens made = {0};
-    if (weft_token_create(weft, &request->spec, &made, &err))
+    struct weft_token_spec spec = {.name = weft_cli_get(cli, "name"),
+                                   .ns = weft_cli_get(cli, "namespace")};
+    const char *scopes = weft_cli_get(cli, "scopes");
+    if (!spec.name)
+        weft_cli_usage(cli, "give the token a --name that tells whose it is");
+    if (!scopes)
+        weft_cli_usage(cli, "say with --scopes what it may do: read,submit,work or admin");
+    const char **word = weft_new_array(cli->arena, const char *, strlen(scopes) + 1);
+    for (char *rest = weft_arena_strdup(cli->arena, scopes); rest;)
+        word[spec.scope_count++] = strsep(&rest, ",");
+    spec.scopes = word;
+    read_expiry(cli, &spec);
+    if (weft_token_create(weft_cli_open(cli), &spec, &made, &err))
         return weft_cli_fail(&err);
     put_secret(cli, made.item, "");
     weft_tokens_free(&made);
     return WEFT_EXIT_OK;
 }
 
-static enum weft_exit rotate(const struct weft_cli *cli, struct weft *weft,
-                             const struct request *request)
+static enum weft_exit rotate(struct weft_cli *cli)
 {
     struct weft_err err = {0};
     struct weft_tokens made = {0};
-    struct weft_token_rotation rotation = {.id = request->id,
-                                           .expires_ms = request->spec.expires_ms,
-                                           .expires_us = request->spec.expires_us};
+    struct weft_token_spec spec = {0}; /* its expiry */
+    struct weft_token_rotation rotation = {.id = read_id(cli)};
+    read_expiry(cli, &spec);
+    rotation.expires_ms = spec.expires_ms;
+    rotation.expires_us = spec.expires_us;
     if (weft_cli_has(cli, "grace")) {
         rotation.grace_ms = weft_cli_ms(cli, "grace", 0, WEFT_DELAY_MAX_MS, 0);
         rotation.grace_ms = rotation.grace_ms ? rotation.grace_ms : -1;
     }
-    if (weft_token_rotate(weft, &rotation, &made, &err))
+    if (weft_token_rotate(weft_cli_open(cli), &rotation, &made, &err))
         return weft_cli_fail(&err);
     const char *note = ", a new secret; the old one is refused";
     if (made.item->old_expires_us) {
@@ -132,56 +120,43 @@ static const struct weft_column columns[] = {
     {"EXPIRES", WEFT_RIGHT, 0, weft_cell_ever, AT(expires_us)},
 };
 
-static enum weft_exit list(const struct weft_cli *cli, struct weft *weft,
-                           const struct request *request)
+static enum weft_exit list(struct weft_cli *cli)
 {
-    (void)request;
     struct weft_err err = {0};
     struct weft_tokens tokens = {0};
-    if (weft_tokens(weft, &tokens, &err))
+    if (weft_tokens(weft_cli_open(cli), &tokens, &err))
         return weft_cli_fail(&err);
     weft_cli_put_list(cli, WEFT_LIST(columns, weft_wire_token, tokens));
     weft_tokens_free(&tokens);
     return WEFT_EXIT_OK;
 }
 
-static enum weft_exit revoke(const struct weft_cli *cli, struct weft *weft,
-                             const struct request *request)
+static enum weft_exit revoke(struct weft_cli *cli)
 {
     struct weft_err err = {0};
-    if (weft_token_revoke(weft, request->id, &err))
+    int32_t id = read_id(cli);
+    if (weft_token_revoke(weft_cli_open(cli), id, &err))
         return weft_cli_fail(&err);
     if (weft_cli_json(cli))
-        printf("{\"id\":%d,\"revoked\":true}\n", request->id);
+        printf("{\"id\":%d,\"revoked\":true}\n", id);
     else
-        printf("token %d is revoked; servers refuse it within a second\n", request->id);
+        printf("token %d is revoked; servers refuse it within a second\n", id);
     return WEFT_EXIT_OK;
 }
 
-/* Checks the whole command line before the handle is opened. */
+/* Each verb checks its arguments before it opens the handle. */
 static enum weft_exit run_token(struct weft_cli *cli)
 {
-    struct request request = {.run = create};
     const char *verb = cli->arg[0];
-    bool rotates = strcmp(verb, "rotate") == 0;
-    int64_t id;
-    if (rotates || strcmp(verb, "revoke") == 0) {
-        request.run = rotates ? rotate : revoke;
-        if (cli->arg_count != 2 || !weft_number_typed(cli->arg[1], &id) || id < 1 || id > INT32_MAX)
-            weft_cli_usage(cli, "say which: `weft token %s ID`, as `weft token ls` shows it", verb);
-        request.id = (int32_t)id;
-        if (rotates)
-            read_expiry(cli, &request.spec);
-    } else if (cli->arg_count > 1) {
+    if (strcmp(verb, "rotate") == 0)
+        return rotate(cli);
+    if (strcmp(verb, "revoke") == 0)
+        return revoke(cli);
+    if (cli->arg_count > 1)
         weft_cli_usage(cli, "'%s' takes no argument", verb);
-    } else if (strcmp(verb, "create") == 0) {
-        read_spec(cli, &request.spec);
-    } else if (weft_is_word(verb, "ls list")) {
-        request.run = list;
-    } else {
+    if (!weft_is_word(verb, "create ls list"))
         weft_cli_usage(cli, "'%s' is neither create, ls, rotate nor revoke", verb);
-    }
-    return request.run(cli, weft_cli_open(cli), &request);
+    return strcmp(verb, "create") == 0 ? create(cli) : list(cli);
 }
 
 const struct weft_command weft_command_token = {

@@ -26,8 +26,6 @@ static const struct weft_column columns[] = {
     {"CAPABILITIES", WEFT_LEFT, 1, NULL, 0},
 };
 
-/* ---- What one of them holds ------------------------------------------------------------------ */
-
 /* Writes the executions that a worker holds: as rows of the table; as JSON when it is NULL. */
 static enum weft_rc read_held(struct weft *weft, const char *name, struct weft_table *table,
                               struct weft_json_writer *json, struct weft_err *err)
@@ -89,8 +87,6 @@ static enum weft_exit show_one(const struct weft_cli *cli, struct weft *weft,
     return rc ? weft_cli_fail(&err) : WEFT_EXIT_OK;
 }
 
-/* ---- All of them ----------------------------------------------------------------------------- */
-
 static const struct weft_worker_info *find(const struct weft_workers *workers, const char *name)
 {
     for (size_t i = 0; i < workers->count; i++)
@@ -106,33 +102,12 @@ static enum weft_exit not_there(const char *name)
     return WEFT_EXIT_NOT_FOUND;
 }
 
-static enum weft_exit list(const struct weft_cli *cli, struct weft *weft, const char *name)
-{
-    struct weft_err err = {0};
-    struct weft_workers workers = {0};
-    enum weft_exit code = WEFT_EXIT_OK;
-    if (weft_workers(weft, &workers, &err))
-        return weft_cli_fail(&err);
-    if (name) {
-        const struct weft_worker_info *worker = find(&workers, name);
-        code = worker ? show_one(cli, weft, worker) : not_there(name);
-    } else {
-        weft_cli_put_list(cli, WEFT_LIST(columns, weft_wire_worker, workers));
-    }
-    weft_workers_free(&workers);
-    return code;
-}
-
 /* A worker that is not on the list may still hold leases. */
-static enum weft_exit say_goodbye(const struct weft_cli *cli, struct weft *weft, const char *name)
+static enum weft_exit say_goodbye(const struct weft_cli *cli, struct weft *weft, const char *name,
+                                  bool listed)
 {
     struct weft_err err = {0};
-    struct weft_workers workers = {0};
     uint64_t released = 0;
-    if (weft_workers(weft, &workers, &err))
-        return weft_cli_fail(&err);
-    bool listed = find(&workers, name) != NULL;
-    weft_workers_free(&workers);
     if (weft_goodbye(weft, name, &released, &err))
         return weft_cli_fail(&err);
     if (!listed && released == 0)
@@ -148,10 +123,23 @@ static enum weft_exit run_workers(struct weft_cli *cli)
 {
     const char *name = cli->arg[0];
     bool goodbye = weft_cli_has(cli, "goodbye");
+    struct weft_err err = {0};
+    struct weft_workers workers = {0};
+    enum weft_exit code = WEFT_EXIT_OK;
     if (goodbye && !name)
         weft_cli_usage(cli, "name the worker that is gone");
     struct weft *weft = weft_cli_open(cli);
-    return goodbye ? say_goodbye(cli, weft, name) : list(cli, weft, name);
+    if (weft_workers(weft, &workers, &err))
+        return weft_cli_fail(&err);
+    const struct weft_worker_info *worker = name ? find(&workers, name) : NULL;
+    if (goodbye)
+        code = say_goodbye(cli, weft, name, worker != NULL);
+    else if (name)
+        code = worker ? show_one(cli, weft, worker) : not_there(name);
+    else
+        weft_cli_put_list(cli, WEFT_LIST(columns, weft_wire_worker, workers));
+    weft_workers_free(&workers);
+    return code;
 }
 
 const struct weft_command weft_command_workers = {

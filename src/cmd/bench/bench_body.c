@@ -2,7 +2,7 @@
 
 /* Ids and epochs are copied from a claim into its completion as text. */
 
-#include "cmd/bench/bench_body.h"
+#include "cmd/bench/bench.h"
 
 #include "base/json.h"
 #include "base/limits.h"
@@ -123,29 +123,25 @@ static enum weft_rc check_body(const struct weft_bench_answer *answer, struct we
 }
 
 enum weft_rc weft_bench_read_items(const struct weft_bench_answer *answer,
-                                   struct weft_bench_errors *errors,
-                                   struct weft_bench_items *ret_items, struct weft_err *err)
+                                   struct weft_bench_errors *errors, size_t *ret_good,
+                                   struct weft_err *err)
 {
     struct weft_json value, items;
     enum weft_rc rc = check_body(answer, &value, err);
     if (rc)
         return rc;
-    struct weft_bench_items found = {0};
+    size_t good = 0;
     if (!weft_wire_member(&value, "items", &items)) {
-        found.good = 1;
+        good = 1;
     } else if (items.kind != WEFT_JSON_ARRAY) {
         return weft_fail(err, WEFT_INVALID_VALUE, "the items of the answer are no array");
     } else {
         struct weft_json_iter iter;
         weft_json_iter_init(&iter, &items);
-        while (weft_json_next(&iter)) {
-            if (count_refusal(&iter.value, errors))
-                found.bad++;
-            else
-                found.good++;
-        }
+        while (weft_json_next(&iter))
+            good += !count_refusal(&iter.value, errors);
     }
-    *ret_items = found;
+    *ret_good = good;
     return WEFT_OK;
 }
 

@@ -7,10 +7,8 @@
  * Heads are short, so that costs less than keeping a state.
  */
 
-#include "cmd/bench/bench_conn.h"
+#include "cmd/bench/bench.h"
 
-#include "base/alloc.h"
-#include "base/arena.h"
 #include "base/clock.h"
 #include "base/str.h"
 
@@ -132,21 +130,13 @@ static enum weft_bench_parsed read_head(const char *data, size_t size, struct he
 
 /* ---- The body -------------------------------------------------------------------------------- */
 
-static int read_hex(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    c |= 0x20; /* small letters */
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 /* The size of a chunk in hex, with extensions after it that mean nothing to us. */
 static int64_t read_chunk_size(const char *line, size_t size)
 {
     int64_t value = 0;
     size_t i = 0;
     for (; i < size && line[i] != ';' && line[i] != ' '; i++) {
-        int digit = read_hex(line[i]);
+        int digit = weft_hex_digit(line[i]);
         value = value * 16 + digit;
         if (digit < 0 || value > BODY_MAX)
             return -1;

@@ -8,7 +8,7 @@
 
 #include "base/clock.h"
 #include "base/id.h"
-#include "cmd/bench/bench_body.h"
+#include "cmd/bench/bench.h"
 #include "cmd/cli/output.h"
 
 #include <poll.h>
@@ -49,15 +49,15 @@ static enum weft_rc complete(struct pair *pair, const struct weft_bench_answer *
     if (rc || *ret_claimed == 0)
         return rc;
     struct weft_bench_answer done;
-    struct weft_bench_items items;
+    size_t good;
     weft_usec begun_us = weft_boot_us();
     rc = weft_bench_call(&pair->worker, "/v1/leases/complete", &pair->body, &done, err);
     if (!rc)
-        rc = weft_bench_read_items(&done, &pair->result->errors, &items, err);
+        rc = weft_bench_read_items(&done, &pair->result->errors, &good, err);
     if (rc)
         return rc;
     weft_hist_add(&pair->result->call[WEFT_BENCH_COMPLETE], weft_boot_us() - begun_us);
-    pair->result->completed += items.good;
+    pair->result->completed += good;
     return WEFT_OK;
 }
 
@@ -104,11 +104,11 @@ static enum weft_rc take_both(struct pair *pair, const struct answers *answers,
         return weft_fail(err, WEFT_UNAVAILABLE, "the server refuses: %s",
                          result->errors.item[0].code);
     }
-    struct weft_bench_items items;
-    enum weft_rc rc = weft_bench_read_items(&answers->said[0], &result->errors, &items, err);
+    size_t good;
+    enum weft_rc rc = weft_bench_read_items(&answers->said[0], &result->errors, &good, err);
     if (rc)
         return rc;
-    result->submitted += items.good;
+    result->submitted += good;
     weft_hist_add(&result->call[WEFT_BENCH_SUBMIT], answers->took_us[0]);
     weft_hist_add(&result->call[WEFT_BENCH_CLAIM], answers->took_us[1]);
     return WEFT_OK;

@@ -5,7 +5,7 @@
 #include "cmd/bench/bench_lifecycle.h"
 
 #include "base/clock.h"
-#include "cmd/bench/bench_body.h"
+#include "cmd/bench/bench.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

@@ -22,7 +22,7 @@
  */
 
 #include "base/clock.h"
-#include "cmd/bench/bench_body.h"
+#include "cmd/bench/bench.h"
 #include "cmd/cli/output.h"
 
 #include <errno.h>
@@ -273,8 +273,6 @@ static void send_call(struct load *load, struct line *line)
         watch(load, line, EPOLL_CTL_MOD);
 }
 
-/* ---- The next call --------------------------------------------------------------------------- */
-
 /* Chooses the next call of a connection. False: the connection has nothing left to do. */
 static bool choose(struct load *load, struct line *line)
 {
@@ -312,11 +310,11 @@ static enum weft_rc take_submit(struct load *load, struct line *line,
                                 const struct weft_bench_answer *answer, struct weft_err *err)
 {
     (void)line;
-    struct weft_bench_items items;
-    enum weft_rc rc = weft_bench_read_items(answer, &load->result->errors, &items, err);
+    size_t good;
+    enum weft_rc rc = weft_bench_read_items(answer, &load->result->errors, &good, err);
     if (rc)
         return rc;
-    size_t submitted = load->chain ? load->plan->nodes : items.good;
+    size_t submitted = load->chain ? load->plan->nodes : good;
     load->result->submitted += submitted;
     load->backlog += (int64_t)submitted;
     return WEFT_OK;
@@ -340,15 +338,15 @@ static enum weft_rc take_claim(struct load *load, struct line *line,
 static enum weft_rc take_complete(struct load *load, struct line *line,
                                   const struct weft_bench_answer *answer, struct weft_err *err)
 {
-    struct weft_bench_items items;
+    size_t good;
     size_t flows = load->chain ? note_completed(load, line) : 0;
     line->claimed = 0;
-    enum weft_rc rc = weft_bench_read_items(answer, &load->result->errors, &items, err);
+    enum weft_rc rc = weft_bench_read_items(answer, &load->result->errors, &good, err);
     if (rc)
         return rc;
-    load->result->completed += items.good;
+    load->result->completed += good;
     if (load->phase == MEASURED) {
-        load->result->lifecycles += items.good;
+        load->result->lifecycles += good;
         load->result->flows += flows;
     }
     return WEFT_OK;

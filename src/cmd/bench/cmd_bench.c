@@ -4,8 +4,8 @@
 
 #include "base/limits.h"
 #include "base/str.h"
+#include "cmd/bench/bench.h"
 #include "cmd/bench/bench_lifecycle.h"
-#include "cmd/bench/bench_plan.h"
 #include "cmd/cli/output.h"
 
 #include <inttypes.h>
@@ -16,12 +16,12 @@
 /* ---- One measurement, and the same lifecycles without a server --------------------------------
  */
 
-const char *const weft_bench_call_names[WEFT_BENCH_CALLS] = {
+static const char *const call_names[WEFT_BENCH_CALLS] = {
     [WEFT_BENCH_SUBMIT] = "submit",
     [WEFT_BENCH_CLAIM] = "claim",
     [WEFT_BENCH_COMPLETE] = "complete",
 };
-const char *const weft_bench_mode_names[WEFT_BENCH_MODES] = {
+static const char *const mode_names[WEFT_BENCH_MODES] = {
     [WEFT_BENCH_BULK] = "bulk",
     [WEFT_BENCH_SINGLE] = "single",
     [WEFT_BENCH_LATENCY] = "latency",
@@ -110,8 +110,8 @@ static void print_plan(const struct weft_bench_plan *plan, const struct weft_ben
             result->seconds);
     else
         printf("%s: %u per request, %u connections, %zu bytes of payload, %.1f s\n\n",
-               weft_bench_mode_names[plan->mode], plan->batch, plan->connections,
-               plan->payload_size, result->seconds);
+               mode_names[plan->mode], plan->batch, plan->connections, plan->payload_size,
+               result->seconds);
 }
 
 static void print_rate(const struct weft_bench_plan *plan, const struct weft_bench_result *result)
@@ -162,8 +162,7 @@ static void print_result(const struct weft_cli *cli, const struct weft_bench_pla
     };
     struct weft_table *table = weft_table_new(cli, column, WEFT_LEN(column));
     for (int i = 0; i < WEFT_BENCH_CALLS; i++)
-        add_row(table,
-                latency && i == WEFT_BENCH_CLAIM ? "submit to start" : weft_bench_call_names[i],
+        add_row(table, latency && i == WEFT_BENCH_CLAIM ? "submit to start" : call_names[i],
                 &result->call[i]);
     if (plan->mode == WEFT_BENCH_FLOW)
         add_row(table, "hop", &result->hop);
@@ -217,11 +216,11 @@ static void print_json(const struct weft_bench_plan *plan, const struct weft_ben
     struct weft_json_out out;
     weft_json_out_begin_object(&out);
     struct weft_json_writer *json = &out.json;
-    weft_json_add_text(json, "mode", weft_bench_mode_names[plan->mode]);
+    weft_json_add_text(json, "mode", mode_names[plan->mode]);
     weft_json_add_fixed(json, "per_s", result->per_s, DIGITS);
     put_hist(json, &result->all);
     for (int i = 0; i < WEFT_BENCH_CALLS; i++)
-        put_call(json, weft_bench_call_names[i], &result->call[i]);
+        put_call(json, call_names[i], &result->call[i]);
     if (plan->mode == WEFT_BENCH_FLOW) {
         put_call(json, "hop", &result->hop);
         weft_json_add_i64(json, "nodes", (int64_t)plan->nodes);
@@ -246,16 +245,13 @@ static void print_json(const struct weft_bench_plan *plan, const struct weft_ben
     weft_json_out_end_object(&out);
 }
 
-/* ---- The command ----------------------------------------------------------------------------- */
-
 enum { CONNECTIONS_MAX = 4096, EMBEDDED_MAX = 256, TRIES_MAX = 1000000, NODES_MAX = 1000 };
 enum { FLOWS_MAX = 10000 };
 
 static void read_plan(const struct weft_cli *cli, struct weft_bench_plan *plan)
 {
     const char *mode = weft_cli_get(cli, "mode");
-    while (mode && plan->mode < WEFT_BENCH_MODES &&
-           strcmp(mode, weft_bench_mode_names[plan->mode]) != 0)
+    while (mode && plan->mode < WEFT_BENCH_MODES && strcmp(mode, mode_names[plan->mode]) != 0)
         plan->mode++;
     if (plan->mode == WEFT_BENCH_MODES)
         weft_cli_usage(cli, "--mode is '%s': it is bulk, single, latency or flow", mode);

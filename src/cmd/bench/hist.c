@@ -5,7 +5,7 @@
  * have buckets of one microsecond each.
  */
 
-#include "cmd/bench/hist.h"
+#include "cmd/bench/bench.h"
 
 static uint32_t doubling_of(uint64_t value)
 {

@@ -206,8 +206,6 @@ struct weft_id weft_find_flow(const struct weft_cli *cli, struct weft *weft, con
     return only_one(&found, text);
 }
 
-/* ---- With an open handle --------------------------------------------------------------------- */
-
 struct weft *weft_open_ids(struct weft_cli *cli, size_t count, const struct weft_id **ret_ids)
 {
     for (size_t i = 0; i < count; i++) {

@@ -95,8 +95,6 @@ struct weft *weft_cli_open(struct weft_cli *cli)
     return cli->weft;
 }
 
-/* ---- Files ----------------------------------------------------------------------------------- */
-
 char *weft_cli_read_file(const struct weft_cli *cli, const char *path, size_t max, size_t *ret_size,
                          const char **ret_why)
 {

@@ -146,33 +146,20 @@ bool weft_is_word(const char *text, const char *words)
     return false;
 }
 
-/* The error for an unknown name; it suggests the nearest of the known names. */
-__attribute__((noreturn)) static void no_such(const struct weft_cli *cli, bool option,
-                                              const char *typed, const char *const *name)
+/* The error for an unknown option or command; it suggests the nearest one. */
+__attribute__((noreturn)) static void no_such(const struct weft_cli *cli, bool is_option,
+                                              const char *typed)
 {
-    const char *kind = option ? "option" : "command", *before = option ? "--" : "'";
-    const char *after = option ? "" : "'", *near = weft_nearest(typed, name);
+    const char *name[OPTIONS_MAX + 1] = {NULL};
+    const struct weft_option *const *option = weft_command_options(cli->command);
+    for (size_t i = 0; is_option ? option[i] != NULL : weft_commands[i] != NULL; i++)
+        name[i] = is_option ? option[i]->name : weft_commands[i]->name;
+    const char *kind = is_option ? "option" : "command", *before = is_option ? "--" : "'";
+    const char *after = is_option ? "" : "'", *near = weft_nearest(typed, name);
     if (!near)
         weft_cli_usage(cli, "there is no %s %s%s%s", kind, before, typed, after);
     weft_cli_usage(cli, "there is no %s %s%s%s; did you mean %s%s%s?", kind, before, typed, after,
                    before, near, after);
-}
-
-__attribute__((noreturn)) static void no_such_option(const struct weft_cli *cli, const char *typed)
-{
-    const char *name[OPTIONS_MAX + 1] = {NULL};
-    const struct weft_option *const *option = weft_command_options(cli->command);
-    for (size_t i = 0; option[i]; i++)
-        name[i] = option[i]->name;
-    no_such(cli, true, typed, name);
-}
-
-__attribute__((noreturn)) static void no_such_command(const struct weft_cli *cli, const char *typed)
-{
-    const char *name[WEFT_LEN(weft_commands)] = {NULL}; /* it ends with NULL, too */
-    for (size_t i = 0; weft_commands[i]; i++)
-        name[i] = weft_commands[i]->name;
-    no_such(cli, false, typed, name);
 }
 
 /* ---- Taking it apart ------------------------------------------------------------------------- */
@@ -202,7 +189,7 @@ static void take_long(struct walk *walk, const char *word)
     size_t size = equals ? (size_t)(equals - name) : strlen(name);
     const struct weft_option *option = weft_command_option(walk->cli->command, name, size);
     if (!option)
-        no_such_option(walk->cli, weft_arena_printf(walk->cli->arena, "%.*s", (int)size, name));
+        no_such(walk->cli, true, weft_arena_printf(walk->cli->arena, "%.*s", (int)size, name));
     if (equals && !option->value)
         weft_cli_usage(walk->cli, "--%s takes no value", option->name);
     if (!equals && option->value && !weft_option_value_optional(option))
@@ -239,7 +226,7 @@ static void take_word(struct weft_cli *cli, const char *word)
     if (cli->command)
         cli->arg[cli->arg_count++] = word;
     else if (!(cli->command = weft_command_find(word)))
-        no_such_command(cli, word);
+        no_such(cli, false, word);
 }
 
 static void take_all(struct walk *walk)

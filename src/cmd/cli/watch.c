@@ -47,8 +47,6 @@ enum weft_exit weft_cli_watch(struct weft_cli *cli, int64_t normally_ms, weft_sh
     return code;
 }
 
-/* ---- --wait ---------------------------------------------------------------------------------- */
-
 static const int64_t a_day_ms = 86400000;
 
 /* The exit code of --wait for the state in which the execution ended. */

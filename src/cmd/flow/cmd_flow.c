@@ -339,37 +339,36 @@ static void put_cancelled(const struct weft_flow_cancelled *answer)
         printf("cancelled %" PRIu64 " member%s so far; the others follow\n", answer->cancelled, s);
 }
 
+static enum weft_exit cancel(const struct weft_cli *cli, struct weft *weft,
+                             const struct weft_flow_cancelling *args, int64_t wait_ms)
+{
+    struct weft_err err = {0};
+    struct weft_flow_cancelled answer;
+    if (weft_flow_cancel(weft, args, wait_ms, &answer, &err))
+        return weft_cli_fail(&err);
+    if (weft_cli_json(cli))
+        weft_json_out_item(&weft_wire_flow_cancelled, &answer);
+    else if (!args->remove)
+        put_cancelled(&answer);
+    return WEFT_EXIT_OK;
+}
+
 static enum weft_exit run_cancel(struct weft_cli *cli, struct weft *weft)
 {
     const char *policy = weft_cli_get(cli, "policy");
-    struct weft_err err = {0};
-    struct weft_flow_cancelled answer;
     int how = weft_wire_word(weft_wire_flow_cancels, WEFT_LEN(weft_wire_flow_cancels),
                              policy ? policy : "all");
     if (how < 0)
         weft_cli_usage(cli, "--policy is all, pending or flow_only, not '%s'", policy);
     const struct weft_flow_cancelling args = {
         .flow = watched, .how = (enum weft_flow_cancel)how, .reason = weft_cli_get(cli, "reason")};
-    int64_t wait_ms = weft_cli_ms(cli, "wait", 0, 60000, 10000);
-    if (weft_flow_cancel(weft, &args, wait_ms, &answer, &err))
-        return weft_cli_fail(&err);
-    if (weft_cli_json(cli))
-        weft_json_out_item(&weft_wire_flow_cancelled, &answer);
-    else
-        put_cancelled(&answer);
-    return WEFT_EXIT_OK;
+    return cancel(cli, weft, &args, weft_cli_ms(cli, "wait", 0, 60000, 10000));
 }
 
 static enum weft_exit run_rm(struct weft_cli *cli, struct weft *weft)
 {
-    struct weft_err err = {0};
-    struct weft_flow_cancelled answer;
     const struct weft_flow_cancelling args = {.flow = watched, .reason = "deleted", .remove = true};
-    if (weft_flow_cancel(weft, &args, 0, &answer, &err))
-        return weft_cli_fail(&err);
-    if (weft_cli_json(cli))
-        weft_json_out_item(&weft_wire_flow_cancelled, &answer);
-    return WEFT_EXIT_OK;
+    return cancel(cli, weft, &args, 0);
 }
 
 static const struct verb {

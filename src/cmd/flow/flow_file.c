@@ -124,8 +124,6 @@ static const char *blamed(const struct text *text, const struct weft_json *objec
     return NULL;
 }
 
-/* ---- The flow -------------------------------------------------------------------------------- */
-
 /* Checks as the engine does; *ret_blamed is 1 + the number of the node that is wrong. */
 static enum weft_rc check_nodes(const struct weft_cli *cli, const struct weft_flow_file *file,
                                 size_t *ret_blamed, struct weft_err *err)

@@ -51,35 +51,29 @@ static void put_steered_json(const struct weft_id *id, const struct weft_steered
     weft_json_end_object(json);
 }
 
-static void put_steered(const struct verb *verb, const struct weft_id *id,
-                        const struct weft_steered *answer)
-{
-    char text[WEFT_ID_TEXT];
-    weft_id_print(id, text);
-    if (answer->err.rc)
-        weft_cli_say("weft: %s: %s", text,
-                     answer->err.text[0] ? answer->err.text : weft_rc_text(answer->err.rc));
-    else
-        printf("%s %s\n", text, answer->changed ? verb->done : "was so already");
-}
-
-static enum weft_exit put_all_steered(const struct weft_cli *cli, const struct verb *verb,
-                                      const struct weft_steer *item,
-                                      const struct weft_steered *answer, size_t count)
+static enum weft_exit put_steered(const struct weft_cli *cli, const struct verb *verb,
+                                  const struct weft_id *id, const struct weft_steered *answer,
+                                  size_t count)
 {
     enum weft_exit code = WEFT_EXIT_OK;
     struct weft_json_out out;
-    if (weft_cli_json(cli))
+    bool json = weft_cli_json(cli);
+    if (json)
         weft_json_out_begin_items(&out);
     for (size_t i = 0; i < count; i++) {
-        if (answer[i].err.rc && code == WEFT_EXIT_OK)
-            code = weft_exit_of(answer[i].err.rc);
-        if (weft_cli_json(cli))
-            put_steered_json(&item[i].id, &answer[i], &out.json);
+        const struct weft_err *err = &answer[i].err;
+        char text[WEFT_ID_TEXT];
+        weft_id_print(&id[i], text);
+        if (err->rc && code == WEFT_EXIT_OK)
+            code = weft_exit_of(err->rc);
+        if (json)
+            put_steered_json(&id[i], &answer[i], &out.json);
+        else if (err->rc)
+            weft_cli_say("weft: %s: %s", text, err->text[0] ? err->text : weft_rc_text(err->rc));
         else
-            put_steered(verb, &item[i].id, &answer[i]);
+            printf("%s %s\n", text, answer[i].changed ? verb->done : "was so already");
     }
-    if (weft_cli_json(cli))
+    if (json)
         weft_json_out_end_items(&out);
     return code;
 }
@@ -126,7 +120,7 @@ static enum weft_exit steer_ids(struct weft_cli *cli, const struct verb *verb)
         if (weft_steer(weft, verb->kind, item + from, chunk, answer + from, &err))
             return weft_cli_fail(&err);
     }
-    return put_all_steered(cli, verb, item, answer, count);
+    return put_steered(cli, verb, id, answer, count);
 }
 
 /* ---- By filter ------------------------------------------------------------------------------- */

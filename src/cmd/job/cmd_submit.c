@@ -193,8 +193,6 @@ static struct weft_spec read_spec(const struct weft_cli *cli)
     return spec;
 }
 
-/* ---- One, and waiting for it ----------------------------------------------------------------- */
-
 /* Without --json only the result of an execution that succeeded is printed. */
 static enum weft_exit put_result(const struct weft_cli *cli, struct weft *weft,
                                  const struct weft_execution *item)
@@ -472,9 +470,11 @@ static enum weft_exit submit_file(const struct weft_cli *cli, struct weft *weft,
                               .bar = weft_bar_new("submit", input ? 0 : count_lines(file))};
     enum weft_exit code = send_lines(&sending, lane, file);
     weft_bar_free(sending.bar);
+    if (ferror(file)) {
+        weft_cli_say("weft submit: cannot read %s to its end", sending.file);
+        weft_cli_say("hint: see `weft help submit`");
+    }
     put_summary(&sending);
-    if (ferror(file))
-        weft_cli_usage(cli, "cannot read %s to its end", sending.file);
     if (!input)
         (void)fclose(file);
     return code == WEFT_EXIT_OK ? sending.worst : code;

@@ -80,8 +80,7 @@ static void put_wait(void *context, const struct weft_migration_wait *wait)
         (int)(wait->open_us / WEFT_SECOND));
 }
 
-static enum weft_exit migrate(const struct weft_cli *cli, const char *url, int64_t wait_ms,
-                              struct weft_arena *arena)
+static enum weft_exit migrate(const struct weft_cli *cli, const char *url, int64_t wait_ms)
 {
     struct weft_err err = {0};
     const struct weft_driver *driver;
@@ -95,6 +94,7 @@ static enum weft_exit migrate(const struct weft_cli *cli, const char *url, int64
                                            .waits = put_wait,
                                            .context = &put_us};
     const char *role = weft_cli_get(cli, "grant-submit");
+    struct weft_arena *arena = cli->arena;
     enum weft_rc rc = weft_driver_for(url, &driver, &err);
     if (!rc && set.check_only && is_missing_file(url, arena))
         rc = weft_fail(&err, WEFT_SCHEMA, "%s does not exist yet", weft_url_masked(url, arena));
@@ -119,26 +119,17 @@ static enum weft_exit migrate(const struct weft_cli *cli, const char *url, int64
     return code;
 }
 
-/* --store, or what `weft serve` would open here; NULL: the error has been printed. */
-static const char *find_store(const struct weft_cli *cli, struct weft_arena *arena)
-{
-    struct weft_serve_settings settings;
-    const char *store = weft_cli_get(cli, "store");
-    if (store)
-        return store;
-    return weft_settings_read(cli, arena, NULL, &settings) ? settings.server.store : NULL;
-}
-
 static enum weft_exit run_migrate(struct weft_cli *cli)
 {
+    struct weft_serve_settings settings;
     if (weft_cli_has(cli, "check") && weft_cli_has(cli, "grant-submit"))
         weft_cli_usage(cli, "--check changes nothing, --grant-submit does: give one of them");
     int64_t wait_ms = weft_cli_ms(cli, "migrate-wait", 1000, WAIT_MOST_MS, WAIT_MS);
-    struct weft_arena *arena = weft_arena_new();
-    const char *url = find_store(cli, arena);
-    enum weft_exit code = url ? migrate(cli, url, wait_ms, arena) : WEFT_EXIT_USAGE;
-    weft_arena_free(arena);
-    return code;
+    const char *store = weft_cli_get(cli, "store");
+    if (store)
+        return migrate(cli, store, wait_ms);
+    bool good = weft_settings_read(cli, cli->arena, NULL, &settings); /* as `weft serve` would */
+    return good ? migrate(cli, settings.server.store, wait_ms) : WEFT_EXIT_USAGE;
 }
 
 const struct weft_command weft_command_migrate = {

@@ -171,12 +171,6 @@ static void give_up(struct attempt *attempt)
     (void)pthread_join(attempt->thread, NULL);
 }
 
-/* True when the store may come up later; a wrong password or schema will not. */
-static bool is_away(const struct weft_err *err)
-{
-    return err->rc == WEFT_UNAVAILABLE && err->cause == WEFT_CAUSE_LOST;
-}
-
 /* Logs once that the server waits, and for what. */
 static void log_waiting(const struct weft_serve_settings *settings, struct attempt *attempt,
                         const char *why)
@@ -227,7 +221,9 @@ static enum event open_store(const struct weft_serve_settings *settings, struct 
         if (attempt->logged && !attempt->rc)
             weft_info("the store is there",
                       F_I64("after_ms", (weft_boot_us() - began_us) / WEFT_MS));
-        if (!attempt->rc || !is_away(&attempt->err) || weft_boot_us() >= until_us)
+        /* The store may come up later; a wrong password or schema will stay wrong. */
+        bool away = attempt->rc == WEFT_UNAVAILABLE && attempt->err.cause == WEFT_CAUSE_LOST;
+        if (!away || weft_boot_us() >= until_us)
             return EVENT_DONE;
         log_waiting(settings, attempt, attempt->err.text);
         weft_usec next_us = weft_boot_us() + pause_us;
@@ -264,33 +260,29 @@ static struct weft_server *start(const struct weft_serve_settings *settings, con
     return NULL;
 }
 
-static enum weft_exit serve(const struct weft_cli *cli, const struct weft_serve_settings *settings)
+static enum weft_exit run_serve(struct weft_cli *cli)
 {
+    struct weft_serve_settings settings;
     enum weft_exit code;
     sigset_t set;
+    if (!weft_settings_read(cli, cli->arena, NULL, &settings))
+        return WEFT_EXIT_USAGE;
     block_signals(&set);
     weft_heap_limit(); /* before there are threads */
-    start_log(settings);
-    struct weft_server *server = start(settings, &set, &code);
+    start_log(&settings);
+    struct weft_server *server = start(&settings, &set, &code);
     if (!server)
         return code;
     weft_info("serving", F_STR("version", weft_version()), F_STR("url", weft_server_url(server)),
-              F_STR("store", weft_url_masked(settings->server.store, cli->arena)));
+              F_STR("store", weft_url_masked(settings.server.store, cli->arena)));
     if (isatty(STDOUT_FILENO) || weft_cli_has(cli, "hello"))
-        say_hello(cli, weft_server_url(server), settings);
+        say_hello(cli, weft_server_url(server), &settings);
     wait_for_the_end(cli, server, &set);
     pthread_sigmask(SIG_UNBLOCK, &set, NULL);
     (void)weft_server_stop(server); /* says itself what is left */
     weft_server_free(server);
     weft_info("stopped");
     return WEFT_EXIT_OK;
-}
-
-static enum weft_exit run_serve(struct weft_cli *cli)
-{
-    struct weft_serve_settings settings;
-    bool good = weft_settings_read(cli, cli->arena, NULL, &settings);
-    return good ? serve(cli, &settings) : WEFT_EXIT_USAGE;
 }
 
 const struct weft_command weft_command_serve = {

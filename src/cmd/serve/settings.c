@@ -4,14 +4,10 @@
 
 #include "cmd/serve/settings.h"
 
-#include "base/buf.h"
-#include "base/err.h"
 #include "base/limits.h"
 #include "base/str.h"
 #include "cmd/cli/output.h"
-#include "cmd/cli/text.h"
 #include "engine/scan/pass.h"
-#include "net/server.h"
 #include "weft/admin.h"
 
 #include <errno.h>
@@ -517,53 +513,43 @@ bool weft_settings_read(const struct weft_cli *cli, struct weft_arena *arena,
 
 /* ---- weft config ----------------------------------------------------------------------------- */
 
-static void put_json(const struct weft_setting_value *value, struct weft_arena *arena)
-{
-    struct weft_json_out out;
-    weft_json_out_begin_items(&out);
-    for (size_t i = 0; i < weft_setting_count; i++) {
-        weft_json_begin_object(&out.json);
-        weft_json_add_text(&out.json, "name", weft_settings[i].name);
-        weft_json_add_text(&out.json, "value", weft_url_masked(value[i].text, arena));
-        weft_json_add_text(&out.json, "from", value[i].from);
-        weft_json_end_object(&out.json);
-    }
-    weft_json_out_end_items(&out);
-}
-
-static void put_table(const struct weft_cli *cli, const struct weft_setting_value *value,
-                      struct weft_arena *arena)
-{
-    static const struct weft_column column[] = {
-        {.title = "NAME"},
-        {.title = "VALUE", .give = 2},
-        {.title = "FROM", .give = 3},
-        {.title = "MEANING", .give = 1},
-    };
-    struct weft_table *table = weft_table_new(cli, column, 4);
-    for (size_t i = 0; i < weft_setting_count; i++) {
-        const char *shown = weft_url_masked(value[i].text, arena);
-        weft_table_cell(table, "%s", weft_settings[i].name);
-        weft_table_cell(table, "%s", shown[0] ? shown : "-");
-        weft_table_cell(table, "%s", value[i].from);
-        weft_table_cell(table, "%s", weft_settings[i].about);
-    }
-    weft_table_print(table);
-}
-
 static enum weft_exit run_config(struct weft_cli *cli)
 {
-    struct weft_arena *arena = weft_arena_new();
+    static const struct weft_column columns[] = {
+        {"NAME", WEFT_LEFT, 0, NULL, 0},
+        {"VALUE", WEFT_LEFT, 2, NULL, 0},
+        {"FROM", WEFT_LEFT, 3, NULL, 0},
+        {"MEANING", WEFT_LEFT, 1, NULL, 0},
+    };
     struct weft_serve_settings settings;
-    struct weft_setting_value *value =
-        weft_new_array(arena, struct weft_setting_value, weft_setting_count);
-    bool good = weft_settings_read(cli, arena, value, &settings);
-    if (good && weft_cli_json(cli))
-        put_json(value, arena);
-    else if (good)
-        put_table(cli, value, arena);
-    weft_arena_free(arena);
-    return good ? WEFT_EXIT_OK : WEFT_EXIT_USAGE;
+    struct weft_setting_value value[WEFT_LEN(weft_settings)];
+    if (!weft_settings_read(cli, cli->arena, value, &settings))
+        return WEFT_EXIT_USAGE;
+    bool json = weft_cli_json(cli);
+    struct weft_json_out out;
+    struct weft_table *table = json ? NULL : weft_table_new(cli, columns, WEFT_LEN(columns));
+    if (json)
+        weft_json_out_begin_items(&out);
+    for (size_t i = 0; i < weft_setting_count; i++) {
+        const char *shown = weft_url_masked(value[i].text, cli->arena);
+        if (json) {
+            weft_json_begin_object(&out.json);
+            weft_json_add_text(&out.json, "name", weft_settings[i].name);
+            weft_json_add_text(&out.json, "value", shown);
+            weft_json_add_text(&out.json, "from", value[i].from);
+            weft_json_end_object(&out.json);
+        } else {
+            weft_table_cell(table, "%s", weft_settings[i].name);
+            weft_table_cell(table, "%s", shown[0] ? shown : "-");
+            weft_table_cell(table, "%s", value[i].from);
+            weft_table_cell(table, "%s", weft_settings[i].about);
+        }
+    }
+    if (json)
+        weft_json_out_end_items(&out);
+    else
+        weft_table_print(table);
+    return WEFT_EXIT_OK;
 }
 
 const struct weft_command weft_command_config = {

@@ -13,7 +13,6 @@
 #include "base/clock.h"
 #include "base/moment.h"
 #include "cmd/cli/filter_args.h"
-#include "cmd/work/upstream.h"
 #include "cmd/work/work.h"
 
 #include <errno.h>
@@ -81,8 +80,6 @@ static void catch_signals(struct weft_work *work, sigset_t *ret_before)
     sigaddset(&block, SIGTERM);
     pthread_sigmask(SIG_BLOCK, &block, ret_before);
 }
-
-/* ---- The main thread ------------------------------------------------------------------------- */
 
 struct watch {
     struct weft_work *work;
@@ -376,12 +373,6 @@ static bool is_drained(struct watch *watch, struct look *ret_look, struct weft_e
     return after.claimed == before.claimed;
 }
 
-/* True for errors that another try would meet again. */
-static bool is_final(const struct weft_err *err)
-{
-    return err->rc == WEFT_UNAUTHORIZED || err->rc == WEFT_FORBIDDEN;
-}
-
 /* Sets the time of the next look: the longer this look took, the later. */
 static void pace(struct watch *watch, weft_usec began_us)
 {
@@ -424,7 +415,8 @@ static bool is_over(struct watch *watch, struct weft_err *err)
     watch->left = left ? weft_arena_strdup(watch->arena, left) : NULL;
     weft_arena_free(look.arena);
     pace(watch, began_us);
-    return over || is_final(err);
+    /* Another try would meet these errors again. */
+    return over || err->rc == WEFT_UNAUTHORIZED || err->rc == WEFT_FORBIDDEN;
 }
 
 /* ---- The worker ------------------------------------------------------------------------------ */

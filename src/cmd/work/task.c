@@ -6,7 +6,6 @@
 #include "base/moment.h"
 #include "base/str.h"
 #include "cmd/cli/output.h"
-#include "cmd/work/upstream.h"
 #include "cmd/work/work.h"
 
 #include <poll.h>
@@ -180,19 +179,14 @@ static void take_progress(void *context, const char *text, size_t size)
     }
 }
 
-static void report(struct task *task)
-{
-    if (task->progressed)
-        weft_job_progress(task->job, task->progress.percent,
-                          task->progress.note[0] ? task->progress.note : NULL);
-    task->progressed = false;
-}
-
 static enum weft_child_wish wish(void *context)
 {
     struct task *task = context;
     struct weft_work *work = task->work;
-    report(task);
+    if (task->progressed)
+        weft_job_progress(task->job, task->progress.percent,
+                          task->progress.note[0] ? task->progress.note : NULL);
+    task->progressed = false;
     int stop = atomic_load(&work->stop);
     if (stop >= WEFT_WORK_QUITS)
         return WEFT_CHILD_KILL;

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "cmd/work/upstream.h"
-
-#include "base/err.h"
+#include "cmd/work/work.h"
 
 #include <dirent.h>
 #include <errno.h>
