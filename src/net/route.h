@@ -44,12 +44,22 @@ enum weft_shape {
     WEFT_SHAPE_OTHER, /* as `answer` describes it */
 };
 
+/*
+ * The argument of an operation that runs alone, for weft_api_read(): its size, and where the parts
+ * of the request go that are not in the body, as the offset of the member plus 1. 0: nowhere.
+ */
+struct weft_route_arg {
+    uint16_t size; /* 0: that of op->takes */
+    uint16_t ns, id, limit, after;
+};
+
 struct weft_route {
     const struct weft_op_info *op; /* method, path, scope, group, messages: see wire/ops.def */
     bool or_work;                  /* the scope of workers is enough as well */
     bool while_waiting;  /* also before the store is open: `read` answers then, without an engine */
     size_t body_max;     /* 0: no body is read */
     bool walks;          /* with a filter it may read many rows and find few; see group/plan.c */
+    struct weft_route_arg arg; /* for weft_api_read() */
     weft_route_fn *read; /* on the loop thread (large bodies: on an engine thread) */
     weft_route_fn *run;  /* on an engine thread; of grouped requests only with items.alone */
     /*

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What the API areas share. */
+/* What the API areas share, and the handlers of rows that need no code of their own. */
 
 #include "net/api/api.h"
 
@@ -12,24 +12,18 @@
 #include "base/limits.h"
 #include "base/str.h"
 #include "core/cursor.h"
+#include "engine/call.h"
 #include "net/api/api_counts.h"
+#include "net/api/handlers.h"
 #include "net/api/openapi.h"
 #include "net/group/claims.h"
-#include "weft/weft.h"
+#include "net/server.h"
 #include "wire/wire.h"
 
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { DOCUMENT_MAX = 4 << 20, FIGURES_MAX = 1 << 20 };
-
-struct weft_api {
-    struct weft_counts_cache *counts;
-    struct weft_figures figures;
-    pthread_mutex_t lock; /* over the document while it is made */
-    struct weft_buf document;
-};
 
 struct weft_api *weft_api_new(void)
 {
@@ -51,16 +45,6 @@ void weft_api_free(struct weft_api *api)
     pthread_mutex_destroy(&api->figures.lock);
     pthread_mutex_destroy(&api->lock);
     free(api);
-}
-
-struct weft_counts_cache *weft_api_counts(struct weft_api *api)
-{
-    return api->counts;
-}
-
-struct weft_figures *weft_api_figures(struct weft_api *api)
-{
-    return &api->figures;
 }
 
 const struct weft_buf *weft_api_document(struct weft_api *api)
@@ -102,12 +86,13 @@ enum weft_rc weft_api_wait_until(const struct weft_request *request, weft_usec *
     return rc;
 }
 
-void weft_api_reply_page(struct weft_request *request, const struct weft_api_page *page)
+enum weft_rc weft_api_reply_page(struct weft_request *request, const struct weft_api_page *page)
 {
     struct weft_json_writer out;
     weft_reply_items(request, &out);
     for (size_t i = 0; i < page->count; i++)
-        weft_wire_write(page->type, (const char *)page->item + i * page->stride, &out);
+        weft_wire_write(request->route->op->gives, (const char *)page->item + i * page->stride,
+                        &out);
     weft_json_end_array(&out);
     weft_json_add_text(&out, "next", page->next);
     if (page->looked_to_us) {
@@ -115,6 +100,7 @@ void weft_api_reply_page(struct weft_request *request, const struct weft_api_pag
         weft_wire_put_moment(&out, page->looked_to_us);
     }
     weft_json_end_object(&out);
+    return WEFT_OK;
 }
 
 static const char *name_of(const struct weft_api_page *list, size_t i)
@@ -144,8 +130,7 @@ enum weft_rc weft_api_reply_list(struct weft_request *request, const char *name,
         const char *last = name_of(&page, page.count - 1);
         page.next = weft_cursor_write(&cursors, last, strlen(last), request->arena);
     }
-    weft_api_reply_page(request, &page);
-    return WEFT_OK;
+    return weft_api_reply_page(request, &page);
 }
 
 void weft_api_put_error(const struct weft_err *error, enum weft_fence fence,
@@ -159,9 +144,7 @@ enum weft_rc weft_api_read_message(struct weft_request *request, void *ret_messa
                                    struct weft_err *err)
 {
     const struct weft_route *route = request->route;
-    struct weft_json object;
-    enum weft_rc rc = weft_request_object(request, route->may_be_empty, &object, err);
-    return rc ? rc : weft_wire_read(route->op->takes, &object, request->arena, ret_message, err);
+    return weft_request_read(request, route->may_be_empty, route->op->takes, ret_message, err);
 }
 
 enum weft_rc weft_api_read_nothing(struct weft_request *request, struct weft_err *err)
@@ -179,4 +162,55 @@ enum weft_rc weft_api_read_nothing(struct weft_request *request, struct weft_err
     return rc ? rc
               : weft_fail_field(err, WEFT_UNKNOWN_FIELD, name,
                                 "this call takes no field of that name");
+}
+
+/* ---- Handlers that the row of the operation tells all ---------------------------------------- */
+
+enum weft_rc weft_api_read(struct weft_request *request, struct weft_err *err)
+{
+    const struct weft_route *route = request->route;
+    const struct weft_route_arg *arg = &route->arg;
+    const struct weft_wire_type *takes = route->op->takes;
+    size_t size = arg->size || !takes ? arg->size : weft_wire_size(takes);
+    char *in = weft_arena_alloc(request->arena, 1, size + 1);
+    struct weft_paging paging = {0};
+    enum weft_rc rc = takes ? weft_api_read_message(request, in, err) : WEFT_OK;
+    if (!rc && arg->id)
+        rc = weft_request_id(request, (void *)(in + arg->id - 1), err);
+    if (!rc && route->shape == WEFT_SHAPE_PAGE)
+        rc = weft_api_paging(request, &paging, err);
+    if (arg->ns)
+        memcpy(in + arg->ns - 1, &request->ns, sizeof(request->ns));
+    if (arg->limit)
+        memcpy(in + arg->limit - 1, &paging.limit, sizeof(paging.limit));
+    if (arg->after)
+        memcpy(in + arg->after - 1, &paging.after, sizeof(paging.after));
+    request->state = in;
+    return rc;
+}
+
+/* request->state is the argument. An answer of bytes, or of one message. */
+enum weft_rc weft_api_run(struct weft_request *request, struct weft_err *err)
+{
+    const struct weft_route *route = request->route;
+    union {
+        struct weft_bytes bytes;
+        struct weft_lane lane;
+    } out = {0};
+    const struct weft_op_call call = {.op = (enum weft_op)(route->op - weft_ops),
+                                      .ns = request->ns,
+                                      .in = request->state,
+                                      .count = 1,
+                                      .out = &out,
+                                      .arena = request->arena};
+    enum weft_rc rc = weft_engine_call(request->server->engine, &call, err);
+    if (rc)
+        return rc;
+    if (route->shape == WEFT_SHAPE_BYTES)
+        weft_reply_bytes(request, out.bytes.data, out.bytes.size,
+                         out.bytes.content_type ? out.bytes.content_type
+                                                : "application/octet-stream");
+    else
+        weft_reply_wire(request, 200, route->op->gives, &out);
+    return WEFT_OK;
 }

@@ -17,9 +17,9 @@
 #include "engine/job/control.h"
 #include "engine/job/control_filter.h"
 #include "net/api/api.h"
+#include "net/api/handlers.h"
 #include "net/server.h"
 #include "net/wait/wait_ends.h"
-#include "weft/weft.h"
 #include "wire/wire.h"
 
 #include <string.h>

@@ -20,9 +20,9 @@
 #include "core/state.h"
 #include "engine/admin/counts.h"
 #include "net/api/api.h"
+#include "net/api/handlers.h"
 #include "net/group/group.h"
 #include "net/metrics.h"
-#include "net/request.h"
 #include "net/server.h"
 #include "weft/weft.h"
 #include "wire/wire.h"
@@ -326,7 +326,7 @@ static void compute_kept(struct weft_server *server, void *context)
 
 void weft_counts_keep(struct weft_server *server)
 {
-    struct weft_counts_cache *cache = weft_api_counts(server->api);
+    struct weft_counts_cache *cache = server->api->counts;
     pthread_mutex_lock(&cache->lock);
     bool begins = !cache->keeping && is_due(cache);
     cache->keeping |= begins;
@@ -349,8 +349,8 @@ enum weft_rc weft_counts_run(struct weft_request *request, struct weft_err *err)
         .ns = request->ns, .lane = weft_request_query(request, "lane"), .text = WEFT_COUNTS_JSON};
     struct weft_buf text;
     weft_buf_init(&text, TEXT_MAX);
-    enum weft_rc rc = weft_counts_cache_get(weft_api_counts(request->server->api),
-                                            request->server->engine, &of, &text, err);
+    enum weft_rc rc = weft_counts_cache_get(request->server->api->counts, request->server->engine,
+                                            &of, &text, err);
     if (!rc)
         weft_reply_bytes(request, text.data, text.size, "application/json");
     weft_buf_done(&text);

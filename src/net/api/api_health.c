@@ -2,7 +2,7 @@
 
 /* Health, readiness, metrics and the OpenAPI document. */
 
-#include "net/api/api_health.h"
+#include "net/api/handlers.h"
 
 #include "base/arena.h"
 #include "base/buf.h"
@@ -15,7 +15,6 @@
 #include "net/api/api.h"
 #include "net/api/api_counts.h"
 #include "net/metrics.h"
-#include "net/request.h"
 #include "net/server.h"
 #include "net/upkeep/presence.h"
 #include "net/upkeep/supervisor.h"
@@ -228,7 +227,7 @@ static void put_scanners(struct weft_server *server, struct weft_arena *arena, s
  */
 static void add_figures(struct weft_request *request, struct weft_buf *out)
 {
-    struct weft_figures *figures = weft_api_figures(request->server->api);
+    struct weft_figures *figures = &request->server->api->figures;
     weft_usec now_us = weft_boot_us();
     pthread_mutex_lock(&figures->lock);
     if (figures->text.size == 0 || now_us - figures->written_us >= FRESH_US) {
@@ -275,7 +274,7 @@ enum weft_rc weft_metrics_read(struct weft_request *request, struct weft_err *er
     (void)err;
     weft_buf_init(&counts, METRICS_MAX);
     bool away = !store_answers(request->server);
-    bool kept = weft_counts_cache_glance(weft_api_counts(request->server->api), &of, away, &counts);
+    bool kept = weft_counts_cache_glance(request->server->api->counts, &of, away, &counts);
     if (kept || away)
         reply_metrics(request, &counts);
     weft_buf_done(&counts);
@@ -285,7 +284,7 @@ enum weft_rc weft_metrics_read(struct weft_request *request, struct weft_err *er
 enum weft_rc weft_metrics_run(struct weft_request *request, struct weft_err *err)
 {
     const struct weft_counts_of of = {.ns = request->ns, .text = WEFT_COUNTS_METRICS};
-    struct weft_counts_cache *cache = weft_api_counts(request->server->api);
+    struct weft_counts_cache *cache = request->server->api->counts;
     struct weft_buf counts;
     (void)err;
     weft_buf_init(&counts, METRICS_MAX);
