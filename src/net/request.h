@@ -16,7 +16,6 @@
 #include "base/buf.h"
 #include "base/json.h"
 #include "net/http/decode.h"
-#include "net/http/query.h"
 #include "net/route.h"
 
 struct weft_link;
@@ -89,6 +88,8 @@ struct weft_request {
     struct weft_link *link;     /* private to http/ */
 };
 
+/* A header of the request, or NULL. */
+const char *weft_request_header(const struct weft_request *request, const char *name);
 /* The value of a {name} of the path, decoded. The route has it. */
 const char *weft_request_path(const struct weft_request *request, const char *name);
 /* The value of a query parameter, decoded, or NULL. */
@@ -122,6 +123,21 @@ WEFT_MUST_CHECK enum weft_rc weft_request_one_or_items(struct weft_request *requ
                                                        size_t item_size, struct weft_err *err);
 /* Makes room for items that are read in another way. */
 void weft_request_items_room(struct weft_request *request, size_t item_size, size_t count);
+
+/* ---- JSON objects as lines (NDJSON), in requests and answers --------------------------------- */
+
+#define WEFT_LINES_TYPE "application/x-ndjson"
+extern const char *const weft_lines_types[]; /* WEFT_LINES_TYPE and its other names; ends in NULL */
+/* True for a content type of JSON objects as lines; NULL is none. */
+bool weft_lines_type(const char *type);
+/* True when the client accepts lines; a type among others in the header counts. */
+bool weft_request_wants_lines(const struct weft_request *request);
+/* Reads a body of lines, each an item of `type` (at most WEFT_BATCH_MAX), into request->items. */
+WEFT_MUST_CHECK enum weft_rc weft_request_lines(struct weft_request *request,
+                                                const struct weft_wire_type *type, size_t item_size,
+                                                struct weft_err *err);
+
+/* ---- Answers --------------------------------------------------------------------------------- */
 
 /* Begins a JSON answer with this status; the writer writes into the reply. */
 void weft_reply_json(struct weft_request *request, int status, struct weft_json_writer *ret_out);

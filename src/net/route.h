@@ -17,6 +17,7 @@
 #include "weft/weft.h"
 #include "wire/ops.h"
 
+struct weft_arena;
 struct weft_request;
 
 /* Reads or runs a request. A failure is the answer. */
@@ -56,12 +57,12 @@ struct weft_route_arg {
 struct weft_route {
     const struct weft_op_info *op; /* method, path, scope, group, messages: see wire/ops.def */
     bool or_work;                  /* the scope of workers is enough as well */
-    bool while_waiting;  /* also before the store is open: `read` answers then, without an engine */
-    size_t body_max;     /* 0: no body is read */
-    bool walks;          /* with a filter it may read many rows and find few; see group/plan.c */
+    bool while_waiting; /* also before the store is open: `read` answers then, without an engine */
+    size_t body_max;    /* 0: no body is read */
+    bool walks;         /* with a filter it may read many rows and find few; see group/plan.c */
     struct weft_route_arg arg; /* for weft_api_read() */
-    weft_route_fn *read; /* on the loop thread (large bodies: on an engine thread) */
-    weft_route_fn *run;  /* on an engine thread; of grouped requests only with items.alone */
+    weft_route_fn *read;       /* on the loop thread (large bodies: on an engine thread) */
+    weft_route_fn *run;        /* on an engine thread; of grouped requests only with items.alone */
     /*
      * run() changes a flow, and may be called again after WEFT_CAUSE_FLOW_LOCKED. A grouped request
      * that finds its flow locked runs alone from there on.
@@ -135,5 +136,40 @@ const char *weft_route_value(const struct weft_route_match *match, const struct 
  */
 WEFT_MUST_CHECK bool weft_percent_decode(const char *text, size_t size, bool plus, char *ret_text,
                                          size_t *ret_size);
+
+/* ---- The query ------------------------------------------------------------------------------- */
+
+/*
+ * The query string of a request, taken apart. A parameter may come once: two values for one name
+ * are a mistake that must not be answered by picking one.
+ */
+
+enum { WEFT_QUERY_PAIRS = 16, WEFT_QUERY_BYTES = 8192 };
+
+struct weft_query_pair {
+    const char *name; /* both in the arena, decoded, UTF-8 without U+0000 */
+    const char *value;
+};
+
+struct weft_query {
+    struct weft_query_pair pair[WEFT_QUERY_PAIRS];
+    size_t count;
+};
+
+/* What follows the '?' of a raw target, without a fragment; the empty text when there is none. */
+const char *weft_query_of(const char *target);
+/*
+ * Takes "a=1&b=2" apart. Empty pairs are passed over, a name without '=' has the value "".
+ * WEFT_INVALID_VALUE for bad encoding and repeated names, WEFT_TOO_LARGE above the limits.
+ */
+WEFT_MUST_CHECK enum weft_rc weft_query_parse(const char *text, struct weft_arena *arena,
+                                              struct weft_query *ret_query, struct weft_err *err);
+/* WEFT_UNKNOWN_FIELD, naming it, for a parameter that the route does not list. */
+WEFT_MUST_CHECK enum weft_rc weft_query_check(const struct weft_query *query,
+                                              const struct weft_route *route, struct weft_err *err);
+/* The value, or NULL when it is absent. */
+const char *weft_query_find(const struct weft_query *query, const char *name);
+/* Whether a list with these parameters has to look for what fits. One by key is looked up. */
+bool weft_query_filters(const struct weft_query *query);
 
 #endif

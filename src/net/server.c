@@ -24,7 +24,6 @@
 #include "net/http/host.h"
 #include "net/http/listen.h"
 #include "net/http/loop.h"
-#include "net/http/origin.h"
 #include "net/metrics.h"
 #include "net/route.h"
 #include "net/upkeep/presence.h"

@@ -5,7 +5,7 @@
 /*
  * The server: an engine behind HTTP.
  *
- * Threads: the loop of libmicrohttpd (http/http_thread.c); N engine threads (group/group.c); one
+ * Threads: the loop of libmicrohttpd (http/loop.c); N engine threads (group/group.c); one
  * for the timers of waiting requests (wait/waits.c); one for upkeep (upkeep/upkeep.c); one that
  * decides which scanner runs (upkeep/supervisor.c); one for notices between replicas
  * (wait/notice.c). Locks, each inner one taken under the outer ones before it: wait.lock, then
@@ -15,7 +15,6 @@
 #include "base/base.h"
 #include "net/http/host.h"
 #include "net/http/listen.h"
-#include "net/http/origin.h"
 #include "weft/weft.h"
 
 #include <stdatomic.h>

@@ -231,6 +231,13 @@ void weft_loop_hold(struct weft_request *request)
     (void)request;
 }
 
+const char *weft_request_header(const struct weft_request *request, const char *name)
+{
+    (void)request;
+    (void)name;
+    return NULL;
+}
+
 int weft_loop_fd(const struct weft_request *request)
 {
     (void)request;

@@ -12,7 +12,6 @@
 #include "base/base.h"
 #include "base/str.h"
 #include "net/http/host.h"
-#include "net/http/origin.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -22,7 +22,6 @@
 #include "engine/job/execution_read.h"
 #include "engine/job/list.h"
 #include "net/api/api.h"
-#include "net/lines.h"
 #include "net/server.h"
 #include "net/wait/wait_ends.h"
 #include "wire/wire.h"

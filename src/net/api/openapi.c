@@ -7,22 +7,240 @@
 
 #include "net/api/openapi.h"
 
-#include "net/api/openapi_parts.h"
+#include "base/err.h"
+#include "base/json.h"
 #include "net/api/routes.h"
-#include "net/lines.h"
-#include "net/route.h"
+#include "net/request.h"
 #include "wire/wire.h"
 
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
-void weft_openapi_ref(struct weft_json_writer *out, const char *folder, const char *name)
+/* {"$ref":"#/components/FOLDER/NAME"} as the next value. */
+static void put_ref(struct weft_json_writer *out, const char *folder, const char *name)
 {
     char path[128];
     (void)snprintf(path, sizeof(path), "#/components/%s/%s", folder, name);
     weft_json_begin_object(out);
     weft_json_add_text(out, "$ref", path);
+    weft_json_end_object(out);
+}
+
+/* ---- Tags ------------------------------------------------------------------------------------ */
+
+static const struct tag {
+    const char *name;
+    const char *about;
+} TAGS[] = {
+    {"executions", "Units of work: submit them, look at them, steer them."},
+    {"flows", "Graphs of executions that come after each other."},
+    {"claims", "How workers get work."},
+    {"leases", "What workers say about the work they hold."},
+    {"workers", "The processes that claim work."},
+    {"lanes", "Queues: whether they are paused, how much may run at once, who gets which share."},
+    {"tokens", "Who may do what."},
+    {"replicas", "The servers that share the store."},
+    {"scanners", "What the servers do by themselves: they put right what time or a crash left."},
+    {"counts", "How much there is."},
+    {"server", "Health, metrics and this document: outside /v1, for the machinery around it."},
+};
+
+/* Its tag is the word behind /v1/, "server" elsewhere. */
+static bool has_tag(const struct weft_route *route, const char *name)
+{
+    const char *word = strncmp(route->op->path, "/v1/", 4) == 0 ? route->op->path + 4 : "server";
+    size_t size = strcspn(word, "/");
+    return strlen(name) == size && memcmp(name, word, size) == 0;
+}
+
+/* "tags": the rows that the routes use. */
+static void put_tags(const struct weft_route_table *routes, struct weft_json_writer *out)
+{
+    weft_json_add_array(out, "tags");
+    for (size_t i = 0; i < WEFT_LEN(TAGS); i++) {
+        size_t r = 0;
+        while (r < routes->count && !has_tag(&routes->route[r], TAGS[i].name))
+            r++;
+        if (r == routes->count)
+            continue;
+        weft_json_begin_object(out);
+        weft_json_add_text(out, "name", TAGS[i].name);
+        weft_json_add_text(out, "description", TAGS[i].about);
+        weft_json_end_object(out);
+    }
+    weft_json_end_array(out);
+}
+
+/* ---- Errors ---------------------------------------------------------------------------------- */
+
+/* The statuses of errors, in order, with the names of their responses. */
+static const struct status {
+    int number;
+    const char *name;
+    const char *headers; /* JSON text, without the braces; "" for none */
+} STATUSES[] = {
+#define RETRY_AFTER                                                                                \
+    ",\"Retry-After\":{\"description\":\"Seconds after which to try again\",\"schema\":{"          \
+    "\"type\":\"integer\"}}"
+#define TEXT_HEADER(name, about)                                                                   \
+    ",\"" name "\":{\"description\":\"" about "\",\"schema\":{\"type\":\"string\"}}"
+    {400, "BadRequest", ""},
+    {401, "Unauthorized", TEXT_HEADER("WWW-Authenticate", "Always Bearer")},
+    {403, "Forbidden", ""},
+    {404, "NotFound", ""},
+    {405, "MethodNotAllowed", TEXT_HEADER("Allow", "The methods of the path")},
+    {409, "Conflict", ""},
+    {413, "TooLarge", ""},
+    {415, "UnsupportedMediaType",
+     TEXT_HEADER("Accept-Encoding", "The encodings that are taken, when the encoding is at fault")
+         TEXT_HEADER("Accept", "The types that are taken, when the type is at fault")},
+    {429, "TooManyRequests", RETRY_AFTER},
+    {500, "InternalError", ""},
+    {503, "Unavailable", RETRY_AFTER},
+    {507, "StorageFull", RETRY_AFTER},
+};
+
+/* The errors that a route can answer with, as bits of enum weft_rc. */
+static uint32_t fails_of(const struct weft_route *route)
+{
+    /* The query string is checked everywhere, and a server that stops refuses everything. */
+    uint32_t fails = route->fails | RC(INVALID_VALUE) | RC(UNKNOWN_FIELD) | RC(TOO_LARGE) |
+                     RC(UNAVAILABLE) | RC(INTERNAL);
+    if (route->op->scope != WEFT_SCOPE_NONE)
+        fails |= RC(UNAUTHORIZED) | RC(FORBIDDEN);
+    if (route->body_max > 0)
+        fails |= RC(INVALID_JSON) | RC(UNSUPPORTED_MEDIA_TYPE) | RC(STORAGE_FULL);
+    if (route->run || !weft_group_alone(route->op->group))
+        fails |= RC(BUSY) | RC(RATE_LIMITED) | RC(SCHEMA) | RC(CORRUPT);
+    return fails;
+}
+
+static bool fails_with(uint32_t fails, int status)
+{
+    for (int rc = WEFT_OK + 1; rc < WEFT_RC_COUNT; rc++)
+        if (fails & (UINT32_C(1) << rc) && weft_rc_http((enum weft_rc)rc) == status)
+            return true;
+    return false;
+}
+
+/* A response for each status of these errors: "404":{"$ref":...}. */
+static void put_errors(uint32_t fails, struct weft_json_writer *out)
+{
+    for (size_t i = 0; i < WEFT_LEN(STATUSES); i++) {
+        if (!fails_with(fails, STATUSES[i].number))
+            continue;
+        char number[8];
+        (void)snprintf(number, sizeof(number), "%d", STATUSES[i].number);
+        weft_json_key(out, number);
+        put_ref(out, "responses", STATUSES[i].name);
+    }
+}
+
+static void put_error_response(struct weft_json_writer *out, const char *name, const char *about,
+                               const char *headers)
+{
+    static const char request_id[] =
+        "{\"X-Request-Id\":{\"description\":\"The id of the request, as in the server's log\","
+        "\"schema\":{\"type\":\"string\"}}";
+    weft_json_add_object(out, name);
+    weft_json_add_text(out, "description", about);
+    char text[1024];
+    (void)snprintf(text, sizeof(text), "%s%s}", request_id, headers);
+    weft_json_add_raw(out, "headers", text);
+    weft_json_add_raw(out, "content",
+                      "{\"application/json\":{\"schema\":{\"$ref\":"
+                      "\"#/components/schemas/ErrorAnswer\"}}}");
+    weft_json_end_object(out);
+}
+
+/* A response for each status that a route names, which says what its codes mean. */
+static void put_error_responses(const struct weft_route_table *routes, struct weft_json_writer *out)
+{
+    uint32_t fails = 0;
+    for (size_t i = 0; i < routes->count; i++)
+        fails |= fails_of(&routes->route[i]);
+    weft_json_add_object(out, "responses");
+    for (size_t i = 0; i < WEFT_LEN(STATUSES); i++) {
+        if (!fails_with(fails, STATUSES[i].number))
+            continue;
+        char about[1024] = "";
+        size_t used = 0;
+        for (int rc = WEFT_OK + 1; rc < WEFT_RC_COUNT; rc++)
+            if (weft_rc_http((enum weft_rc)rc) == STATUSES[i].number && used < sizeof(about))
+                used += (size_t)snprintf(about + used, sizeof(about) - used, "%s`%s`: %s",
+                                         used ? "; " : "", weft_rc_wire((enum weft_rc)rc),
+                                         weft_rc_text((enum weft_rc)rc));
+        put_error_response(out, STATUSES[i].name, about, STATUSES[i].headers);
+    }
+    put_error_response(out, "Error", "Any other error: `code` says which.", "");
+    weft_json_end_object(out);
+}
+
+static void put_error_schemas(struct weft_json_writer *out)
+{
+    weft_json_add_object(out, "Error");
+    weft_json_add_text(out, "type", "object");
+    weft_json_add_raw(out, "required", "[\"code\",\"message\"]");
+    weft_json_add_object(out, "properties");
+    weft_json_add_object(out, "code");
+    weft_json_add_text(out, "type", "string");
+    weft_json_add_array(out, "enum");
+    for (int rc = WEFT_OK + 1; rc < WEFT_RC_COUNT; rc++)
+        weft_json_put_text(out, weft_rc_wire((enum weft_rc)rc));
+    weft_json_end_array(out);
+    weft_json_end_object(out);
+    weft_json_add_raw(out, "message", "{\"type\":\"string\"}");
+    weft_json_add_raw(out, "hint",
+                      "{\"type\":[\"string\",\"null\"],\"description\":\"What to do\"}");
+    weft_json_add_raw(out, "field",
+                      "{\"type\":[\"string\",\"null\"],\"description\":\"What is to blame\"}");
+    weft_json_add_object(out, "reason");
+    weft_json_add_text(out, "type", "string");
+    weft_json_add_text(out, "description", "Why the lease is gone, when the code is fenced");
+    weft_json_add_array(out, "enum");
+    for (int fence = WEFT_FENCE_NONE + 1; fence <= WEFT_FENCE_UNKNOWN; fence++)
+        weft_json_put_text(out, weft_fence_name((enum weft_fence)fence));
+    weft_json_end_array(out);
+    weft_json_end_object(out);
+    weft_json_end_object(out);
+    weft_json_end_object(out);
+    weft_json_add_raw(
+        out, "ErrorAnswer",
+        "{\"type\":\"object\",\"required\":[\"error\"],\"properties\":{\"error\":{\"$ref\":"
+        "\"#/components/schemas/Error\"}}}");
+    weft_json_add_raw(out, "ItemId",
+                      "{\"type\":\"object\",\"required\":[\"id\"],\"properties\":{\"id\":{\"type\":"
+                      "\"string\",\"format\":\"uuid\"}}}");
+    weft_json_add_raw(
+        out, "ItemError",
+        "{\"type\":\"object\",\"required\":[\"id\",\"error\"],\"properties\":{\"id\":{"
+        "\"type\":[\"string\",\"null\"]},\"error\":{\"$ref\":"
+        "\"#/components/schemas/Error\"}}}");
+}
+
+static void put_components(const struct weft_route_table *routes, struct weft_json_writer *out)
+{
+    weft_json_add_object(out, "components");
+    weft_json_add_object(out, "schemas");
+    for (size_t i = 0; i < weft_wire_message_count; i++) {
+        weft_json_key(out, weft_wire_name(weft_wire_messages[i]));
+        weft_wire_schema(weft_wire_messages[i], out);
+    }
+    put_error_schemas(out);
+    weft_json_end_object(out);
+    put_error_responses(routes, out);
+    weft_json_add_raw(
+        out, "parameters",
+        "{\"Namespace\":{\"name\":\"X-Weft-Namespace\",\"in\":\"header\",\"required\":false,"
+        "\"description\":\"The namespace, unless the token fixes it\",\"schema\":{\"type\":"
+        "\"string\",\"default\":\"default\"}},\"RequestId\":{\"name\":\"X-Request-Id\","
+        "\"in\":\"header\",\"required\":false,\"description\":\"Comes back in the answer and "
+        "stands in the log; made up when absent\",\"schema\":{\"type\":\"string\"}}}");
+    weft_json_add_raw(out, "securitySchemes",
+                      "{\"bearer\":{\"type\":\"http\",\"scheme\":\"bearer\",\"description\":"
+                      "\"A token from `weft token create`. Required where tokens are on; "
+                      "x-weft-scope of an operation is the scope it needs.\"}}");
     weft_json_end_object(out);
 }
 
@@ -103,8 +321,8 @@ static void put_parameters(struct weft_json_writer *out, const struct weft_route
     for (size_t i = 0; i < WEFT_PARAMS_MAX && route->query[i].name; i++)
         put_parameter(out, "query", &route->query[i]);
     if (route->op->scope != WEFT_SCOPE_NONE)
-        weft_openapi_ref(out, "parameters", "Namespace");
-    weft_openapi_ref(out, "parameters", "RequestId");
+        put_ref(out, "parameters", "Namespace");
+    put_ref(out, "parameters", "RequestId");
     weft_json_end_array(out);
 }
 
@@ -173,13 +391,13 @@ static void put_body(struct weft_json_writer *out, const struct weft_route *rout
         put_schema(out, route->body);
     } else if (route->bulk) {
         begin_one_of(out);
-        weft_openapi_ref(out, "schemas", weft_wire_name(route->op->takes));
+        put_ref(out, "schemas", weft_wire_name(route->op->takes));
         begin_items(out);
-        weft_openapi_ref(out, "schemas", weft_wire_name(route->op->takes));
+        put_ref(out, "schemas", weft_wire_name(route->op->takes));
         end_items(out, false);
         end_one_of(out);
     } else {
-        weft_openapi_ref(out, "schemas", weft_wire_name(route->op->takes));
+        put_ref(out, "schemas", weft_wire_name(route->op->takes));
     }
     weft_json_end_object(out);
     for (const char *const *type = weft_lines_types; *type && route->takes_lines; type++)
@@ -195,8 +413,8 @@ static void put_bulk_result(struct weft_json_writer *out, const struct weft_rout
 {
     weft_json_begin_object(out);
     weft_json_add_array(out, "allOf");
-    weft_openapi_ref(out, "schemas", "ItemId");
-    weft_openapi_ref(out, "schemas", weft_wire_name(route->op->gives));
+    put_ref(out, "schemas", "ItemId");
+    put_ref(out, "schemas", weft_wire_name(route->op->gives));
     weft_json_end_array(out);
     weft_json_end_object(out);
 }
@@ -209,7 +427,7 @@ static void put_bulk_answer(struct weft_json_writer *out, const struct weft_rout
     begin_items(out);
     begin_one_of(out);
     put_bulk_result(out, route);
-    weft_openapi_ref(out, "schemas", "ItemError");
+    put_ref(out, "schemas", "ItemError");
     end_one_of(out);
     end_items(out, false);
     end_one_of(out);
@@ -220,13 +438,13 @@ static void put_answer(struct weft_json_writer *out, const struct weft_route *ro
     switch (route->shape) {
     case WEFT_SHAPE_ONE:
         begin_content(out, "application/json");
-        weft_openapi_ref(out, "schemas", weft_wire_name(route->op->gives));
+        put_ref(out, "schemas", weft_wire_name(route->op->gives));
         break;
     case WEFT_SHAPE_ITEMS:
     case WEFT_SHAPE_PAGE:
         begin_content(out, "application/json");
         begin_items(out);
-        weft_openapi_ref(out, "schemas", weft_wire_name(route->op->gives));
+        put_ref(out, "schemas", weft_wire_name(route->op->gives));
         end_items(out, route->shape == WEFT_SHAPE_PAGE);
         break;
     case WEFT_SHAPE_BULK:
@@ -274,9 +492,9 @@ static void put_responses(struct weft_json_writer *out, const struct weft_route 
         put_response(out, 201, "Made", route);
     if (route->accepts)
         put_response(out, 202, "Begun; it goes on", route);
-    weft_openapi_errors(weft_openapi_fails(route), out);
+    put_errors(fails_of(route), out);
     weft_json_key(out, "default");
-    weft_openapi_ref(out, "responses", "Error");
+    put_ref(out, "responses", "Error");
     weft_json_end_object(out);
 }
 
@@ -303,10 +521,10 @@ static void put_operation(struct weft_json_writer *out, const struct weft_route 
     weft_json_add_text(out, "operationId", route->op->id);
     weft_json_add_text(out, "summary", route->summary);
     put_description(out, route);
-    const struct weft_openapi_tag *tag = weft_openapi_tag_of(route);
     weft_json_add_array(out, "tags");
-    if (tag)
-        weft_json_put_text(out, tag->name);
+    for (size_t i = 0; i < WEFT_LEN(TAGS); i++)
+        if (has_tag(route, TAGS[i].name))
+            weft_json_put_text(out, TAGS[i].name);
     weft_json_end_array(out);
     /* Tokens are off where only this machine can connect, so they are always optional here. */
     weft_json_add_raw(out, "security", route->op->scope ? "[{},{\"bearer\":[]}]" : "[]");
@@ -373,8 +591,8 @@ void weft_openapi_write(const struct weft_route_table *routes, struct weft_buf *
     put_info(&writer);
     weft_json_add_raw(&writer, "servers",
                       "[{\"url\":\"/\",\"description\":\"The server that gave this document\"}]");
-    weft_openapi_tags(routes, &writer);
+    put_tags(routes, &writer);
     put_paths(&writer, routes);
-    weft_openapi_components(routes, &writer);
+    put_components(routes, &writer);
     weft_json_end_object(&writer);
 }

@@ -10,9 +10,7 @@
 
 #include "base/err.h"
 #include "base/str.h"
-#include "net/http/http_head.h"
 #include "net/http/link.h"
-#include "net/lines.h"
 #include "net/metrics.h"
 #include "net/server.h"
 
@@ -38,10 +36,12 @@ void weft_body_give_room(const struct weft_request *request, size_t size)
 }
 
 /*
- * Bodies that never come to their end keep their room until receive_timeout. The bodies of
- * one namespace leave a quarter to all others.
+ * Counts bytes of a body that are kept in memory; the request holds `held` already. From any
+ * thread. False, and nothing is counted, when there is no room: all bodies together have `most`,
+ * and one namespace has three quarters of that, or one body if that is larger. Bodies that never
+ * come to their end keep their room until receive_timeout.
  */
-bool weft_body_take_room(const struct weft_request *request, size_t held, size_t size)
+static bool take_room(const struct weft_request *request, size_t held, size_t size)
 {
     struct weft_loop *loop = request->server->loop;
     uint64_t most = loop->bodies.most;
@@ -114,11 +114,11 @@ struct unpacking {
     const struct weft_buf *plain;
 };
 
-static bool take_room(void *context, size_t size)
+static bool take_decoded(void *context, size_t size)
 {
     const struct unpacking *unpacking = context;
     const struct weft_request *request = unpacking->request;
-    return weft_body_take_room(request, request->body.size + unpacking->plain->size, size);
+    return take_room(request, request->body.size + unpacking->plain->size, size);
 }
 
 enum weft_rc weft_body_decode(struct weft_request *request, struct weft_err *err)
@@ -130,7 +130,7 @@ enum weft_rc weft_body_decode(struct weft_request *request, struct weft_err *err
     const struct weft_decode decode = {.coding = request->coding,
                                        .data = request->body.data,
                                        .size = request->body.size,
-                                       .room = take_room,
+                                       .room = take_decoded,
                                        .context = &unpacking};
     weft_buf_init(&plain, request->route->body_max);
     enum weft_rc rc = weft_decode(&decode, &plain, err);
@@ -143,4 +143,61 @@ enum weft_rc weft_body_decode(struct weft_request *request, struct weft_err *err
     weft_body_give_room(request, plain.size); /* of the one that is not needed any more */
     weft_buf_done(&plain);
     return rc;
+}
+
+/* ---- The body -------------------------------------------------------------------------------- */
+
+static enum weft_rc unwanted(struct weft_err *err)
+{
+    return weft_fail(err, WEFT_INVALID_VALUE, "no body is taken here");
+}
+
+static enum weft_rc too_large(const struct weft_link *link, struct weft_err *err)
+{
+    return weft_fail_field(err, WEFT_TOO_LARGE, "body", "the body is larger than %zu bytes",
+                           link->request.route->body_max);
+}
+
+enum weft_rc weft_body_begin(struct weft_link *link, size_t announced, struct weft_err *err)
+{
+    struct weft_request *request = &link->request;
+    if (announced > request->route->body_max)
+        return request->route->body_max ? too_large(link, err) : unwanted(err);
+    if (request->route->body_max)
+        weft_buf_init(&request->body, request->route->body_max);
+    return WEFT_OK;
+}
+
+static void refuse_body(struct weft_link *link, const struct weft_err *err)
+{
+    weft_reply_error(&link->request, err);
+    link->discard = true;
+    link->close = true;
+    weft_body_give_room(&link->request, link->request.body.size);
+    weft_buf_done(&link->request.body);
+}
+
+bool weft_body_take(struct weft_link *link, const char *data, size_t size)
+{
+    struct weft_request *request = &link->request;
+    struct weft_err err = {0};
+    if (link->discard) {
+        link->discarded += size;
+        return link->discarded <= WEFT_DISCARD_MAX;
+    }
+    if (request->route->body_max == 0) {
+        (void)unwanted(&err);
+    } else if (size > request->route->body_max - request->body.size) {
+        (void)too_large(link, &err);
+    } else if (!take_room(request, request->body.size, size)) {
+        (void)weft_fail(&err, WEFT_BUSY, "no room for the body of the request");
+        err.hint = "too many large requests at once: try again later";
+    }
+    if (err.rc) {
+        refuse_body(link, &err);
+        return true;
+    }
+    weft_buf_add(&request->body, data, size);
+    link->received += size;
+    return true;
 }

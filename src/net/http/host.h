@@ -3,8 +3,9 @@
 #define WEFT_NET_HTTP_HOST_H
 
 /*
- * Foreign web pages at a server that wants no tokens. Pure.
+ * Which web pages may call the server. Pure.
  *
+ * Foreign web pages at a server that wants no tokens:
  * A browser on the machine of the server reaches it, and with it every page that the browser shows.
  * Three headers that a page cannot choose tell its requests from others:
  *
@@ -40,6 +41,27 @@ struct weft_hosts {
 /* Reads names with commas or spaces between them; NULL: none. WEFT_INVALID_VALUE. */
 WEFT_MUST_CHECK enum weft_rc weft_hosts_parse(const char *text, struct weft_arena *arena,
                                               struct weft_hosts *ret_hosts, struct weft_err *err);
+
+/*
+ * The origins that --cors-origin lists: web pages of other sites that may call the server. A
+ * browser names the site of a page in the Origin header, and lets the page read an answer only when
+ * the answer names that site (CORS).
+ */
+struct weft_origins {
+    const char *const *item; /* "https://app.example", lower case; in the arena */
+    size_t count;
+    bool any; /* "*" was among them */
+};
+
+/*
+ * Reads a list with commas or spaces between its origins; NULL is an empty one. WEFT_INVALID_VALUE
+ * for what no browser would send, such as a path behind the host.
+ */
+WEFT_MUST_CHECK enum weft_rc weft_origins_parse(const char *text, struct weft_arena *arena,
+                                                struct weft_origins *ret_origins,
+                                                struct weft_err *err);
+/* True when pages of this origin are let in; compared exactly. */
+bool weft_origins_allow(const struct weft_origins *origins, const char *origin);
 
 /* What a request says about where it comes from; texts are borrowed, NULL: not said. */
 struct weft_web_page {
