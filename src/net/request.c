@@ -8,6 +8,7 @@
 #include "base/limits.h"
 #include "wire/wire.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -293,19 +294,46 @@ enum weft_rc weft_request_lines(struct weft_request *request, const struct weft_
 
 /* ---- Answers --------------------------------------------------------------------------------- */
 
-static void begin_reply(struct weft_request *request, int status, const char *type)
+void weft_reply_header(struct weft_request *request, const char *name, const char *value)
 {
-    if (request->reply.body.data)
-        weft_buf_clear(&request->reply.body);
+    struct weft_reply *reply = &request->reply;
+    size_t i = 0;
+    while (i < reply->headers && strcmp(reply->header[i].name, name) != 0)
+        i++;
+    assert(i < WEFT_REPLY_HEADERS);
+    reply->header[i] = (struct weft_header){name, value};
+    reply->headers += i == reply->headers;
+}
+
+void weft_reply_keep_headers(struct weft_reply *reply, struct weft_arena *arena)
+{
+    for (size_t i = 0; i < reply->headers; i++)
+        reply->header[i].value = weft_arena_strdup(arena, reply->header[i].value);
+}
+
+void weft_reply_as_lines(struct weft_request *request)
+{
+    static const struct weft_header as_lines[] = {{"Content-Type", WEFT_LINES_TYPE},
+                                                  WEFT_FOREIGN_HEADERS};
+    for (size_t i = 0; i < WEFT_LEN(as_lines); i++)
+        weft_reply_header(request, as_lines[i].name, as_lines[i].value);
+}
+
+static void begin_reply(struct weft_request *request, int status)
+{
+    struct weft_reply *reply = &request->reply;
+    if (reply->status)
+        reply->headers = 0; /* of an answer that is not sent */
+    if (reply->body.data)
+        weft_buf_clear(&reply->body);
     else
-        weft_buf_init(&request->reply.body, REPLY_MAX);
-    request->reply.status = status;
-    request->reply.type = type;
+        weft_buf_init(&reply->body, REPLY_MAX);
+    reply->status = status;
 }
 
 void weft_reply_json(struct weft_request *request, int status, struct weft_json_writer *ret_out)
 {
-    begin_reply(request, status, NULL);
+    begin_reply(request, status);
     weft_json_writer_init(ret_out, &request->reply.body);
 }
 
@@ -340,11 +368,15 @@ void weft_reply_fence(struct weft_request *request, const struct weft_err *err,
     weft_json_end_object(&out);
     request->reply.stream = NULL;
     if (weft_rc_retryable(err->rc))
-        request->reply.retry_after_s = 1;
+        weft_reply_header(request, "Retry-After", "1");
+    if (request->reply.status == 401)
+        weft_reply_header(request, "WWW-Authenticate", "Bearer");
 }
 
 void weft_reply_bytes(struct weft_request *request, const void *data, size_t size, const char *type)
 {
-    begin_reply(request, 200, type ? weft_arena_strdup(request->arena, type) : NULL);
+    begin_reply(request, 200);
+    if (type)
+        weft_reply_header(request, "Content-Type", weft_arena_strdup(request->arena, type));
     weft_buf_add(&request->reply.body, data, size);
 }

@@ -47,12 +47,13 @@ struct weft_items {
 typedef enum weft_rc weft_stream_fn(struct weft_request *request, struct weft_buf *out,
                                     bool *ret_last, struct weft_err *err);
 
+enum { WEFT_REPLY_HEADERS = 6 };
+
 struct weft_reply {
-    int status;       /* 0: not answered yet */
-    const char *type; /* static or in the arena; NULL: application/json */
+    int status;                                    /* 0: not answered yet */
+    struct weft_header header[WEFT_REPLY_HEADERS]; /* set by weft_reply_header() */
+    size_t headers;
     struct weft_buf body;
-    const char *location;   /* or NULL */
-    int retry_after_s;      /* 0: no such header */
     weft_stream_fn *stream; /* makes the parts that follow the body; NULL: there are none */
     bool last;              /* the stream has given its last part */
     bool broken;            /* the stream has failed: the connection is broken off */
@@ -126,6 +127,12 @@ void weft_request_items_room(struct weft_request *request, size_t item_size, siz
 
 /* ---- JSON objects as lines (NDJSON), in requests and answers --------------------------------- */
 
+/* Of bytes that a client submitted: a browser must not take them for a page of this site. */
+#define WEFT_FOREIGN_HEADERS                                                                       \
+    {"X-Content-Type-Options", "nosniff"},                                                         \
+    {                                                                                              \
+        "Content-Security-Policy", "sandbox"                                                       \
+    }
 #define WEFT_LINES_TYPE "application/x-ndjson"
 extern const char *const weft_lines_types[]; /* WEFT_LINES_TYPE and its other names; ends in NULL */
 /* True for a content type of JSON objects as lines; NULL is none. */
@@ -139,6 +146,17 @@ WEFT_MUST_CHECK enum weft_rc weft_request_lines(struct weft_request *request,
 
 /* ---- Answers --------------------------------------------------------------------------------- */
 
+/*
+ * Sets a header of the answer, in place of one of that name. `name` is static, `value` lives as
+ * long as the arena of the request. Without a Content-Type the answer is application/json. Headers
+ * may be set before the answer is begun; an answer that takes the place of another one drops its
+ * headers.
+ */
+void weft_reply_header(struct weft_request *request, const char *name, const char *value);
+/* Copies the values of the headers into an arena that lives longer. */
+void weft_reply_keep_headers(struct weft_reply *reply, struct weft_arena *arena);
+/* The body of the answer that was begun is lines of JSON. */
+void weft_reply_as_lines(struct weft_request *request);
 /* Begins a JSON answer with this status; the writer writes into the reply. */
 void weft_reply_json(struct weft_request *request, int status, struct weft_json_writer *ret_out);
 /* The same with status 200 and {"items":[ written; the caller ends array and object. */

@@ -34,6 +34,13 @@ struct weft_param {
 
 enum { WEFT_PARAMS_MAX = 20 };
 
+/* A header of an answer. Texts are static, or live as long as the request. */
+struct weft_header {
+    const char *name, *value;
+};
+
+enum { WEFT_ROUTE_HEADERS = 2 };
+
 /* The form of an answer. */
 enum weft_shape {
     WEFT_SHAPE_ONE,   /* one `gives` */
@@ -69,8 +76,9 @@ struct weft_route {
      */
     bool locks_flow;
     weft_route_write_fn *write; /* grouped: from request->items, on an engine thread */
-    const char *summary;        /* one line; for the OpenAPI document, as the rest of the row */
-    const char *about;          /* Markdown */
+    struct weft_header header[WEFT_ROUTE_HEADERS]; /* of its answers that are no errors */
+    const char *summary; /* one line; for the OpenAPI document, as the rest of the row */
+    const char *about;   /* Markdown */
     /*
      * Which errors it can answer with, as bits (RC() of routes.h). Errors that follow from the rest
      * of the row, as 401 from a scope, are added by the document.

@@ -344,14 +344,22 @@ static inline enum weft_rc fixture_carry_out(struct api_fixture *f, struct weft_
     return rc;
 }
 
+static inline const char *reply_header(const struct weft_request *request, const char *name)
+{
+    for (size_t i = 0; i < request->reply.headers; i++)
+        if (strcmp(request->reply.header[i].name, name) == 0)
+            return request->reply.header[i].value;
+    return NULL;
+}
+
 static inline void fixture_take(struct api_fixture *f, struct weft_request *request)
 {
     weft_buf_clear(&f->text);
     weft_buf_add(&f->text, request->reply.body.data, request->reply.body.size);
-    (void)snprintf(f->type, sizeof(f->type), "%s",
-                   request->reply.type ? request->reply.type : "application/json");
-    (void)snprintf(f->location, sizeof(f->location), "%s",
-                   request->reply.location ? request->reply.location : "");
+    const char *type = reply_header(request, "Content-Type");
+    const char *location = reply_header(request, "Location");
+    (void)snprintf(f->type, sizeof(f->type), "%s", type ? type : "application/json");
+    (void)snprintf(f->location, sizeof(f->location), "%s", location ? location : "");
     bool last = !request->reply.stream;
     for (f->parts = 1; !last && f->parts < 1000; f->parts++) {
         struct weft_err err = {0};

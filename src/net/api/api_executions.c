@@ -302,13 +302,13 @@ enum weft_rc weft_executions_run(struct weft_request *request, struct weft_err *
     bool last = false;
     list->left = list->listing.limit;
     /* The first part is read before anything is sent, so that a bad cursor is still an error. */
-    weft_reply_bytes(request, "", 0, list->lines ? WEFT_LINES_TYPE : NULL);
-    if (!list->lines)
+    weft_reply_bytes(request, "", 0, NULL);
+    if (list->lines)
+        weft_reply_as_lines(request);
+    else
         weft_buf_add_text(&request->reply.body, "{\"items\":[");
     enum weft_rc rc = more_items(request, &request->reply.body, &last, err);
-    if (rc)
-        request->reply.status = 0; /* nothing was sent yet: the failure is the answer */
-    else if (!last)
+    if (!rc && !last) /* nothing was sent yet: a failure is still the answer */
         request->reply.stream = more_items;
     return rc;
 }

@@ -77,7 +77,7 @@ void weft_flow_submit_write(struct weft_request *request)
     }
     char id[WEFT_ID_TEXT];
     weft_id_print(&answer->id, id);
-    request->reply.location = weft_arena_printf(request->arena, "/v1/flows/%s", id);
+    weft_reply_header(request, "Location", weft_arena_printf(request->arena, "/v1/flows/%s", id));
     struct weft_wire_flow_submitted flow =
         submitted(request, answer, spec->nodes, spec->node_count);
     weft_reply_wire(request, answer->duplicate ? 200 : 201, &weft_wire_flow_submitted, &flow);

@@ -77,7 +77,7 @@ static void reply_ready(struct weft_request *request)
 static void reply_not_ready(struct weft_request *request, const struct weft_err *why)
 {
     reply_status(request, 503, "unavailable", why);
-    request->reply.retry_after_s = 1;
+    weft_reply_header(request, "Retry-After", "1");
 }
 
 /*

@@ -47,7 +47,8 @@ static void answer_submit(struct weft_request *request, const struct weft_submit
     }
     char id[WEFT_ID_TEXT];
     weft_id_print(&answer->id, id);
-    request->reply.location = weft_arena_printf(request->arena, "/v1/executions/%s", id);
+    weft_reply_header(request, "Location",
+                      weft_arena_printf(request->arena, "/v1/executions/%s", id));
     weft_reply_wire(request, answer->duplicate ? 200 : 201, &weft_wire_submitted, answer);
 }
 
@@ -70,7 +71,7 @@ static void write_lines(struct weft_request *request)
 {
     struct weft_json_writer out;
     weft_reply_json(request, 200, &out);
-    request->reply.type = WEFT_LINES_TYPE;
+    weft_reply_as_lines(request);
     for (size_t i = 0; i < request->items.count; i++) {
         weft_json_writer_init(&out, &request->reply.body); /* each line is a text of its own */
         write_item(&request->items, i, &out);

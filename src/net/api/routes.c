@@ -13,6 +13,7 @@
 #include "engine/job/execution_read.h"
 #include "net/api/handlers.h"
 #include "net/group/claims.h"
+#include "net/request.h"
 #include "weft/weft.h"
 
 #include <stddef.h>
@@ -135,6 +136,7 @@ const struct weft_route weft_routes[] = {
     },
     {
         RUNS(RESULT, weft_api_read, weft_api_run),
+        .header = {WEFT_FOREIGN_HEADERS},
         .arg = {sizeof(struct weft_id), .id = 1},
         .or_work = true, /* results of upstreams that are too large to come along with a claim */
         .summary = "The result as the worker gave it; 404 before success. Scope work will do",
@@ -146,6 +148,7 @@ const struct weft_route weft_routes[] = {
     },
     {
         RUNS(PAYLOAD, weft_api_read, weft_api_run),
+        .header = {WEFT_FOREIGN_HEADERS},
         .arg = {sizeof(struct weft_id), .id = 1},
         .summary = "The payload as it was submitted",
         .about =
@@ -470,6 +473,7 @@ const struct weft_route weft_routes[] = {
     },
     {
         RUNS(COUNTS, weft_counts_read, weft_counts_run),
+        .header = {WEFT_FOREIGN_HEADERS},
         .summary = "Executions by lane and state, computed at most once a second",
         .about = "`as_of` says when they were computed. `succeeded_1h` and `failed_1h` count the "
                  "last hour.",
@@ -504,6 +508,7 @@ const struct weft_route weft_routes[] = {
                 .id = "metrics", .method = "GET", .path = "/metrics", .scope = WEFT_SCOPE_READ},
         .read = weft_metrics_read,
         .run = weft_metrics_run,
+        .header = {WEFT_FOREIGN_HEADERS},
         .summary = "What the server counts, in the text format of Prometheus",
         .about =
             "One scrape has the counters of this server and the executions by lane and state of "
@@ -515,6 +520,7 @@ const struct weft_route weft_routes[] = {
         .op =
             &(const struct weft_op_info){.id = "openapi", .method = "GET", .path = "/openapi.json"},
         .read = weft_openapi_read,
+        .header = {WEFT_FOREIGN_HEADERS},
         .summary = "This document",
         .about = "Written from the server's own table of routes and messages. Needs no token.",
         .answer = "{\"type\":\"object\"}",

@@ -132,10 +132,8 @@ static void run_route(struct weft_server *server, struct weft_request *request)
         reply->broken = true; /* the head has been sent: all that can be done is to stop */
     else if (rc)
         weft_reply_error(request, &err);
-    if (!streaming) {
-        reply->type = weft_arena_strdup(kept, reply->type);
-        reply->location = weft_arena_strdup(kept, reply->location);
-    }
+    if (!streaming)
+        weft_reply_keep_headers(reply, kept);
     if (reply->body.capacity > LARGE_BODY)
         weft_buf_fit(&reply->body);
     weft_arena_free(request->arena);

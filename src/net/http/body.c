@@ -81,7 +81,7 @@ static enum weft_rc check_coding(struct weft_link *link, struct weft_err *err)
         codings.count > 1 ? WEFT_CODING_UNKNOWN : weft_coding_parse(codings.value);
     if (link->request.coding != WEFT_CODING_UNKNOWN)
         return WEFT_OK;
-    link->accept_encoding = WEFT_CODINGS;
+    weft_reply_header(&link->request, "Accept-Encoding", WEFT_CODINGS);
     enum weft_rc rc =
         codings.count > 1
             ? weft_fail_field(err, WEFT_UNSUPPORTED_MEDIA_TYPE, "Content-Encoding",
@@ -99,7 +99,7 @@ enum weft_rc weft_body_check(struct weft_link *link, struct weft_err *err)
         return WEFT_OK;
     const char *type = weft_request_header(&link->request, "Content-Type");
     if (weft_lines_type(type) && !route->takes_lines) {
-        link->accept = "application/json";
+        weft_reply_header(&link->request, "Accept", "application/json");
         enum weft_rc rc = weft_fail_field(err, WEFT_UNSUPPORTED_MEDIA_TYPE, "Content-Type",
                                           "this call takes no lines of JSON");
         err->hint = "send one JSON object, with Content-Type: application/json";

@@ -72,7 +72,7 @@ static enum weft_rc find_route(struct weft_link *link, struct weft_err *err)
         return WEFT_OK;
     }
     if (request->match.miss == WEFT_ROUTE_METHOD) {
-        link->allow = request->match.allow;
+        weft_reply_header(request, "Allow", request->match.allow);
         rc = weft_fail(err, WEFT_METHOD_NOT_ALLOWED, "this path has no %.16s, only %s",
                        link->method, request->match.allow);
     } else {

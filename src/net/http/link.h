@@ -50,9 +50,6 @@ struct weft_link {
         uintptr_t method, target,
             version; /* where they are in libmicrohttpd's buffer: http_head.c */
     } at;
-    const char *allow; /* 405: what would do; or NULL */
-    /* 415: the types or the encodings that would do; or NULL. Static. */
-    const char *accept, *accept_encoding;
     const char *origin;  /* the site of the page that sent the request, from a browser; or NULL */
     bool cors;           /* that site is listed: the answer says so */
     bool preflight;      /* a browser asks what a page may send */

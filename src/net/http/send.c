@@ -15,7 +15,6 @@
 
 #include <dlfcn.h>
 #include <gnutls/gnutls.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 
@@ -243,37 +242,31 @@ static void add_origin_headers(const struct weft_link *link, struct MHD_Response
     (void)MHD_add_response_header(response, "Access-Control-Max-Age", "600");
 }
 
+static bool add_header(struct MHD_Response *response, const struct weft_header *header)
+{
+    (void)MHD_add_response_header(response, header->name, header->value);
+    return strcmp(header->name, "Content-Type") == 0;
+}
+
 static void add_headers(struct weft_link *link, struct MHD_Response *response)
 {
+    static const struct weft_header json = {"Content-Type", "application/json"},
+                                    closes = {"Connection", "close"};
     const struct weft_reply *reply = &link->request.reply;
-    if (!link->preflight) /* which has no body */
-        (void)MHD_add_response_header(response, "Content-Type",
-                                      reply->type ? reply->type : "application/json");
-    add_origin_headers(link, response);
-    (void)MHD_add_response_header(response, "X-Request-Id", link->request_id);
-    if (reply->type) {
-        /* Bytes that a client submitted: a browser must not take them for a page of this site. */
-        (void)MHD_add_response_header(response, "X-Content-Type-Options", "nosniff");
-        (void)MHD_add_response_header(response, "Content-Security-Policy", "sandbox");
-    }
-    if (reply->retry_after_s) {
-        char text[16];
-        (void)snprintf(text, sizeof(text), "%d", reply->retry_after_s);
-        (void)MHD_add_response_header(response, "Retry-After", text);
-    }
-    if (reply->location)
-        (void)MHD_add_response_header(response, "Location", reply->location);
-    if (link->allow)
-        (void)MHD_add_response_header(response, "Allow", link->allow);
-    if (link->accept)
-        (void)MHD_add_response_header(response, "Accept", link->accept);
-    if (link->accept_encoding)
-        (void)MHD_add_response_header(response, "Accept-Encoding", link->accept_encoding);
-    if (reply->status == 401)
-        (void)MHD_add_response_header(response, "WWW-Authenticate", "Bearer");
+    const struct weft_route *route = link->request.route;
     struct weft_server *server = link->request.server;
+    bool typed = link->preflight; /* which has no body */
+    for (size_t i = 0; i < reply->headers; i++)
+        typed |= add_header(response, &reply->header[i]);
+    if (!typed)
+        (void)add_header(response, &json);
+    for (size_t i = 0; route && reply->status < 400 && i < WEFT_ROUTE_HEADERS; i++)
+        if (route->header[i].name)
+            (void)add_header(response, &route->header[i]);
+    add_origin_headers(link, response);
+    (void)add_header(response, &(struct weft_header){"X-Request-Id", link->request_id});
     if (link->close || server->stopping || weft_peer_must_go(&server->loop->peers, link->peer))
-        (void)MHD_add_response_header(response, "Connection", "close");
+        (void)add_header(response, &closes);
 }
 
 /*
