@@ -43,6 +43,11 @@ struct weft_items {
  * appends to *out, which is empty, and sets *ret_last at the end. Called on an engine thread, each
  * time after the part before was sent. A failure breaks the connection off, so that a client does
  * not take half an answer for a whole one.
+ *
+ * A stream that has nothing to send yet waits as a run() does: weft_wait_for_end() takes an id and
+ * a time; true: the stream appends nothing and is called again when weft_wait_ended() names that id
+ * (from any thread) or the time has passed, and until then it takes no thread. False: it appends
+ * something, or sets *ret_last, at the latest when server->stopping is set.
  */
 typedef enum weft_rc weft_stream_fn(struct weft_request *request, struct weft_buf *out,
                                     bool *ret_last, struct weft_err *err);
@@ -79,6 +84,7 @@ struct weft_request {
     struct weft_items items; /* grouped requests */
     bool walks;              /* a list with a filter: it may read many rows and find few */
     bool unread;             /* the body is large or encoded: an engine thread reads it */
+    bool more;               /* `body` is a piece, for route->take(): more is to come */
     void *state;             /* of the route, from read to run */
     struct weft_reply reply;
     weft_usec queued_us;        /* boot time: when it came into its queue */

@@ -113,9 +113,8 @@ static void allow(struct weft_route_match *match, const char *method)
     memcpy(match->allow + used, method, size + 1);
 }
 
-const struct weft_route *weft_route_find_in(const struct weft_route_table *table,
-                                            const char *method, const char *target,
-                                            struct weft_route_match *ret_match)
+const struct weft_route *weft_route_find(const struct weft_route_table *table, const char *method,
+                                         const char *target, struct weft_route_match *ret_match)
 {
     ret_match->allow[0] = '\0';
     ret_match->count = 0;

@@ -39,7 +39,7 @@ struct weft_header {
     const char *name, *value;
 };
 
-enum { WEFT_ROUTE_HEADERS = 2 };
+enum { WEFT_ROUTE_HEADERS = 2, WEFT_PIECE_MAX = 256 << 10 };
 
 /* The form of an answer. */
 enum weft_shape {
@@ -69,7 +69,17 @@ struct weft_route {
     bool walks;         /* with a filter it may read many rows and find few; see group/plan.c */
     struct weft_route_arg arg; /* for weft_api_read() */
     weft_route_fn *read;       /* on the loop thread (large bodies: on an engine thread) */
-    weft_route_fn *run;        /* on an engine thread; of grouped requests only with items.alone */
+    /*
+     * Takes the body in pieces as it arrives, each in request->body, of at most WEFT_PIECE_MAX
+     * bytes: on an engine thread, while nothing more is read from the connection. A piece has
+     * receive_timeout to arrive. The first call finds request->state NULL; read() follows the last
+     * one, on an engine thread. NULL: the body is one piece, which read() finds.
+     */
+    weft_route_fn *take;
+    /* Frees what request->state holds outside of the arena, when the request is over: on the loop
+     * thread, also after a connection that broke off. */
+    weft_route_write_fn *forget;
+    weft_route_fn *run; /* on an engine thread; of grouped requests only with items.alone */
     /*
      * run() changes a flow, and may be called again after WEFT_CAUSE_FLOW_LOCKED. A grouped request
      * that finds its flow locked runs alone from there on.
@@ -96,9 +106,6 @@ struct weft_route {
     bool lines;            /* the items also as lines, application/x-ndjson */
 };
 
-extern const struct weft_route weft_routes[];
-extern const size_t weft_route_count;
-
 enum weft_route_miss {
     WEFT_ROUTE_FOUND,
     WEFT_ROUTE_BAD,       /* not a path: bad encoding, NUL, no UTF-8, too long */
@@ -122,17 +129,14 @@ struct weft_route_table {
     const struct weft_route *route;
     size_t count;
 };
+extern const struct weft_route_table weft_routes; /* of the API */
 
 /*
  * The route of a method and a raw target, or NULL and ret_match->miss. HEAD finds the route of GET.
  * The part behind '?' is ignored; "http://host/path" counts as "/path".
  */
-const struct weft_route *weft_route_find_in(const struct weft_route_table *table,
-                                            const char *method, const char *target,
-                                            struct weft_route_match *ret_match);
-/* The same over weft_routes. */
-const struct weft_route *weft_route_find(const char *method, const char *target,
-                                         struct weft_route_match *ret_match);
+const struct weft_route *weft_route_find(const struct weft_route_table *table, const char *method,
+                                         const char *target, struct weft_route_match *ret_match);
 /* The decoded value of a {name} of the route that was found; NULL when it has no such name. */
 const char *weft_route_value(const struct weft_route_match *match, const struct weft_route *route,
                              const char *name);

@@ -209,8 +209,8 @@ enum weft_rc weft_server_listen(const struct weft_server_config *config,
 {
     struct weft_server *server = weft_alloc(1, sizeof(*server));
     server->listener.fd = -1;
-    const struct weft_route_table routes = {.route = weft_routes, .count = weft_route_count};
-    server->metrics = weft_metrics_new(&routes);
+    server->routes = config->routes ? config->routes : &weft_routes;
+    server->metrics = weft_metrics_new(server->routes);
     server->api = weft_api_new();
     server->arena = weft_arena_new();
     resolve(config, server);

@@ -57,12 +57,14 @@ struct weft_server_config {
     const struct weft_scanner_setting *scanners; /* WEFT_SCANNER_COUNT of them; NULL: defaults */
     const char *cors_origin; /* sites whose pages may call, with commas; "*": all; NULL: none */
     const char *host; /* without tokens: names of the server besides loopback's; NULL: none */
+    const struct weft_route_table *routes; /* borrowed; NULL: those of the API */
 };
 
 /* The parts of a server, each with its contract in the header of its name. */
 struct weft_server {
     struct weft_server_config config; /* resolved: no zeros; texts are in the arena */
     struct weft_arena *arena;
+    const struct weft_route_table *routes;
     struct weft_engine *engine;
     struct weft_listener listener;
     struct weft_loop *loop;

@@ -31,9 +31,9 @@
 #include "net/group/group.h"
 #include "net/http/link.h"
 #include "net/http/loop.h"
-#include "net/route.h"
 #include "net/metrics.h"
 #include "net/request.h"
+#include "net/route.h"
 #include "net/server.h"
 #include "net/upkeep/presence.h"
 #include "net/upkeep/roster.h"
@@ -199,8 +199,7 @@ static inline void fixture_init(struct api_fixture *f)
     }
     f->server.open = true;
     f->server.api = weft_api_new();
-    f->server.metrics = weft_metrics_new(
-        &(struct weft_route_table){.route = weft_routes, .count = weft_route_count});
+    f->server.metrics = weft_metrics_new(&weft_routes);
     weft_buf_init(&f->text, 1 << 26);
     fixture = f;
 }
@@ -424,7 +423,7 @@ static inline int ask_for(struct api_fixture *f, const char *method, const char 
         .server = &f->server, .arena = weft_arena_new(), .ns = f->ns, .link = &link};
     weft_buf_init(&request->body, 1 << 26);
     weft_buf_add_text(&request->body, body ? body : "");
-    request->route = weft_route_find(method, target, &request->match);
+    request->route = weft_route_find(&weft_routes, method, target, &request->match);
     int status = 404;
     if (request->route) {
         if (fixture_carry_out(f, &link, &err))

@@ -192,9 +192,9 @@ static void test_checker(void)
 static void test_names(void)
 {
     size_t twice = 0;
-    for (size_t i = 0; i < weft_route_count; i++)
+    for (size_t i = 0; i < weft_routes.count; i++)
         for (size_t k = 0; k < i; k++)
-            twice += strcmp(weft_routes[i].op->id, weft_routes[k].op->id) == 0;
+            twice += strcmp(weft_routes.route[i].op->id, weft_routes.route[k].op->id) == 0;
     is_int(twice, 0, "no two operations have the same name");
 }
 
@@ -203,8 +203,8 @@ static void test_operations(void)
 {
     for (size_t op = 0; op < WEFT_OP_COUNT; op++) {
         size_t routes = 0;
-        for (size_t i = 0; i < weft_route_count; i++)
-            routes += weft_routes[i].op == &weft_ops[op];
+        for (size_t i = 0; i < weft_routes.count; i++)
+            routes += weft_routes.route[i].op == &weft_ops[op];
         is_int(routes, 1, "%s has one route", weft_ops[op].id);
     }
 }
@@ -212,8 +212,8 @@ static void test_operations(void)
 /* What a route needs to be carried out. */
 static void test_table(void)
 {
-    for (size_t i = 0; i < weft_route_count; i++) {
-        const struct weft_route *route = &weft_routes[i];
+    for (size_t i = 0; i < weft_routes.count; i++) {
+        const struct weft_route *route = &weft_routes.route[i];
         bool grouped = !weft_group_alone(route->op->group),
              claims = route->op->group == WEFT_GROUP_CLAIM;
         /* Large flows are, and what waits for the lock of one. */
@@ -229,7 +229,7 @@ static void test_table(void)
         (void)snprintf(target, sizeof(target), "%s", route->op->path);
         for (char *brace = target; (brace = strpbrk(brace, "{}"));)
             *brace = 'x';
-        ok(weft_route_find(route->op->method, target, &match) == route, "%s is found",
+        ok(weft_route_find(&weft_routes, route->op->method, target, &match) == route, "%s is found",
            route->op->id);
     }
 }
@@ -243,8 +243,8 @@ int main(void)
     ok(!weft_json_check(text->data, text->size, &document, &err), "the document is JSON (%s)",
        err.text);
     ok(weft_api_document(api) == text, "the document is made once");
-    for (size_t i = 0; i < weft_route_count; i++)
-        check_route(&document, &weft_routes[i]);
+    for (size_t i = 0; i < weft_routes.count; i++)
+        check_route(&document, &weft_routes.route[i]);
     check_refs(&document, text->data);
     test_words(&document);
     test_checker();

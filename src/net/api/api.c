@@ -49,11 +49,10 @@ void weft_api_free(struct weft_api *api)
 
 const struct weft_buf *weft_api_document(struct weft_api *api)
 {
-    const struct weft_route_table routes = {.route = weft_routes, .count = weft_route_count};
     pthread_mutex_lock(&api->lock);
     if (api->document.size == 0) {
         weft_buf_init(&api->document, DOCUMENT_MAX);
-        weft_openapi_write(&routes, &api->document);
+        weft_openapi_write(&weft_routes, &api->document);
     }
     pthread_mutex_unlock(&api->lock);
     return &api->document;

@@ -45,7 +45,7 @@
 
 /* ---- The table ------------------------------------------------------------------------------- */
 
-const struct weft_route weft_routes[] = {
+static const struct weft_route routes[] = {
     {
         .op = OP(SUBMIT),
         .body_max = BODY_BULK,
@@ -527,12 +527,4 @@ const struct weft_route weft_routes[] = {
         .shape = WEFT_SHAPE_OTHER,
     },
 };
-const size_t weft_route_count = WEFT_LEN(weft_routes);
-
-const struct weft_route *weft_route_find(const char *method, const char *target,
-                                         struct weft_route_match *ret_match)
-{
-    static const struct weft_route_table table = {.route = weft_routes,
-                                                  .count = WEFT_LEN(weft_routes)};
-    return weft_route_find_in(&table, method, target, ret_match);
-}
+const struct weft_route_table weft_routes = {.route = routes, .count = WEFT_LEN(routes)};

@@ -109,11 +109,12 @@ static bool next_batch(struct weft_groups *groups, struct weft_batch *batch, str
 /* ---- Running --------------------------------------------------------------------------------- */
 
 /*
- * Calls the route, or what makes the next part of its answer, and writes a failure. What it reads
+ * Calls the route, or what makes the next part of its answer, and writes a failure. False: there is
+ * nothing to send yet. What it reads
  * is in an arena that is freed at once, not when the answer has been sent: a client that reads
  * slowly holds the answer alone. What the answer keeps is copied.
  */
-static void run_route(struct weft_server *server, struct weft_request *request)
+static bool run_route(struct weft_server *server, struct weft_request *request)
 {
     struct weft_err err = {0};
     struct weft_reply *reply = &request->reply;
@@ -138,24 +139,24 @@ static void run_route(struct weft_server *server, struct weft_request *request)
         weft_buf_fit(&reply->body);
     weft_arena_free(request->arena);
     request->arena = kept;
+    return streaming ? rc || reply->last || reply->body.size > 0 : reply->status != 0;
 }
 
-/* Reads the body; false: it is answered, or waits in a queue of its own now. */
+/* Reads the body; false: it is answered, waits in a queue of its own, or the loop reads on. */
 static bool read_body(struct weft_server *server, enum weft_group class,
                       struct weft_request *request)
 {
     struct weft_err err = {0};
     request->unread = false;
-    enum weft_rc rc = weft_body_decode(request, &err);
-    if (!rc)
-        rc = request->route->read(request, &err);
+    enum weft_rc rc = weft_body_read(request, &err);
     if (rc)
         weft_reply_error(request, &err);
     bool here =
         request->route->op->group == class || (request->items.alone && class == WEFT_GROUP_HEAVY);
-    if (!request->reply.status && here)
+    bool back = request->reply.status || request->more;
+    if (!back && here)
         return true;
-    if (request->reply.status)
+    if (back)
         weft_loop_answer(server, &request, 1);
     else
         weft_groups_put_again(server->groups, request);
@@ -168,8 +169,7 @@ static void run_alone(struct weft_server *server, enum weft_group class,
 {
     if (request->unread && !read_body(server, class, request))
         return;
-    run_route(server, request);
-    if (!request->reply.status && weft_waits_sleep_till_end(server->waits, request))
+    if (!run_route(server, request) && weft_waits_sleep_till_end(server->waits, request))
         return;
     weft_wait_done(request);
     if (request->reply.body.capacity > LARGE_BODY)

@@ -79,17 +79,20 @@ static enum weft_rc check_coding(struct weft_link *link, struct weft_err *err)
     (void)MHD_get_connection_values(link->connection, MHD_HEADER_KIND, look_at, &codings);
     link->request.coding =
         codings.count > 1 ? WEFT_CODING_UNKNOWN : weft_coding_parse(codings.value);
-    if (link->request.coding != WEFT_CODING_UNKNOWN)
+    bool pieces = link->request.route->take; /* which are not unpacked */
+    if (link->request.coding == WEFT_CODING_NONE ||
+        (link->request.coding != WEFT_CODING_UNKNOWN && !pieces))
         return WEFT_OK;
-    weft_reply_header(&link->request, "Accept-Encoding", WEFT_CODINGS);
+    weft_reply_header(&link->request, "Accept-Encoding", pieces ? "identity" : WEFT_CODINGS);
     enum weft_rc rc =
         codings.count > 1
             ? weft_fail_field(err, WEFT_UNSUPPORTED_MEDIA_TYPE, "Content-Encoding",
                               "Content-Encoding is given more than once")
             : weft_fail_field(err, WEFT_UNSUPPORTED_MEDIA_TYPE, "Content-Encoding",
                               "bodies encoded as '%.40s' are not taken", codings.value);
-    err->hint = "send the body as it is, or encoded once, as gzip or zstd";
-    return rc;
+    return weft_hint(err, rc,
+                     pieces ? "send the body as it is"
+                            : "send the body as it is, or encoded once, as gzip or zstd");
 }
 
 enum weft_rc weft_body_check(struct weft_link *link, struct weft_err *err)
@@ -100,10 +103,10 @@ enum weft_rc weft_body_check(struct weft_link *link, struct weft_err *err)
     const char *type = weft_request_header(&link->request, "Content-Type");
     if (weft_lines_type(type) && !route->takes_lines) {
         weft_reply_header(&link->request, "Accept", "application/json");
-        enum weft_rc rc = weft_fail_field(err, WEFT_UNSUPPORTED_MEDIA_TYPE, "Content-Type",
-                                          "this call takes no lines of JSON");
-        err->hint = "send one JSON object, with Content-Type: application/json";
-        return rc;
+        return weft_hint(err,
+                         weft_fail_field(err, WEFT_UNSUPPORTED_MEDIA_TYPE, "Content-Type",
+                                         "this call takes no lines of JSON"),
+                         "send one JSON object, with Content-Type: application/json");
     }
     return check_coding(link, err);
 }
@@ -121,7 +124,7 @@ static bool take_decoded(void *context, size_t size)
     return take_room(request, request->body.size + unpacking->plain->size, size);
 }
 
-enum weft_rc weft_body_decode(struct weft_request *request, struct weft_err *err)
+static enum weft_rc decode_body(struct weft_request *request, struct weft_err *err)
 {
     if (request->coding == WEFT_CODING_NONE || request->body.size == 0)
         return WEFT_OK;
@@ -145,6 +148,18 @@ enum weft_rc weft_body_decode(struct weft_request *request, struct weft_err *err
     return rc;
 }
 
+enum weft_rc weft_body_read(struct weft_request *request, struct weft_err *err)
+{
+    const struct weft_route *route = request->route;
+    enum weft_rc rc = decode_body(request, err);
+    if (!rc && route->take && request->body.size > 0) {
+        rc = route->take(request, err);
+        weft_body_give_room(request, request->body.size);
+        weft_buf_clear(&request->body);
+    }
+    return rc || request->more ? rc : route->read(request, err);
+}
+
 /* ---- The body -------------------------------------------------------------------------------- */
 
 static enum weft_rc unwanted(struct weft_err *err)
@@ -164,37 +179,49 @@ enum weft_rc weft_body_begin(struct weft_link *link, size_t announced, struct we
     if (announced > request->route->body_max)
         return request->route->body_max ? too_large(link, err) : unwanted(err);
     if (request->route->body_max)
-        weft_buf_init(&request->body, request->route->body_max);
+        weft_buf_init(&request->body,
+                      request->route->take ? WEFT_PIECE_MAX : request->route->body_max);
     return WEFT_OK;
 }
 
-static void refuse_body(struct weft_link *link, const struct weft_err *err)
+static void refuse_body(struct weft_link *link)
 {
-    weft_reply_error(&link->request, err);
     link->discard = true;
     link->close = true;
     weft_body_give_room(&link->request, link->request.body.size);
     weft_buf_done(&link->request.body);
 }
 
-bool weft_body_take(struct weft_link *link, const char *data, size_t size)
+bool weft_body_take(struct weft_link *link, const char *data, size_t *left)
 {
     struct weft_request *request = &link->request;
     struct weft_err err = {0};
+    if (request->more) { /* an engine thread has had the piece before this one */
+        request->more = false;
+        weft_peer_stage(&request->server->loop->peers, link->peer, WEFT_PEER_RECEIVING);
+        if (request->reply.status)
+            refuse_body(link);
+    }
     if (link->discard) {
-        link->discarded += size;
+        link->discarded += *left;
+        *left = 0;
         return link->discarded <= WEFT_DISCARD_MAX;
     }
+    size_t room = request->body.max - request->body.size;
+    size_t size = request->route->take && *left > room ? room : *left;
+    *left -= size;
     if (request->route->body_max == 0) {
         (void)unwanted(&err);
-    } else if (size > request->route->body_max - request->body.size) {
+    } else if (size > request->route->body_max - link->received) {
         (void)too_large(link, &err);
     } else if (!take_room(request, request->body.size, size)) {
         (void)weft_fail(&err, WEFT_BUSY, "no room for the body of the request");
         err.hint = "too many large requests at once: try again later";
     }
     if (err.rc) {
-        refuse_body(link, &err);
+        weft_reply_error(request, &err);
+        refuse_body(link);
+        *left = 0;
         return true;
     }
     weft_buf_add(&request->body, data, size);

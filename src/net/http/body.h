@@ -23,7 +23,10 @@ struct weft_bodies {
     _Atomic uint64_t share[WEFT_BODY_SHARES]; /* by namespace; some may share a number */
 };
 
-/* Unpacks the body of a request, if it is encoded. On an engine thread. */
-WEFT_MUST_CHECK enum weft_rc weft_body_decode(struct weft_request *request, struct weft_err *err);
+/*
+ * Has the route read the body of a request, or take a piece of it; an encoded one is unpacked
+ * first. On an engine thread.
+ */
+WEFT_MUST_CHECK enum weft_rc weft_body_read(struct weft_request *request, struct weft_err *err);
 
 #endif

@@ -58,7 +58,8 @@ static bool is_preflight(const struct weft_link *link)
 static enum weft_rc find_route(struct weft_link *link, struct weft_err *err)
 {
     struct weft_request *request = &link->request;
-    request->route = weft_route_find(link->method, link->target, &request->match);
+    request->route =
+        weft_route_find(request->server->routes, link->method, link->target, &request->match);
     if (request->route)
         return WEFT_OK;
     if (request->match.miss == WEFT_ROUTE_BAD)

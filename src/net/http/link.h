@@ -82,8 +82,11 @@ WEFT_MUST_CHECK enum weft_rc weft_body_check(struct weft_link *link, struct weft
 /* Checks the announced size and makes the request ready for its body. */
 WEFT_MUST_CHECK enum weft_rc weft_body_begin(struct weft_link *link, size_t announced,
                                              struct weft_err *err);
-/* A piece of the body has come. False: the client sends too much after the body was refused. */
-WEFT_MUST_CHECK bool weft_body_take(struct weft_link *link, const char *data, size_t size);
+/*
+ * Bytes of the body have come. Those that are left must be given again when route->take() has had
+ * the piece that request->body is now. False: the client sends too much after a refusal.
+ */
+WEFT_MUST_CHECK bool weft_body_take(struct weft_link *link, const char *data, size_t *left);
 void weft_body_give_room(const struct weft_request *request, size_t size);
 
 /* ---- send.c, on the loop thread -------------------------------------------------------------- */

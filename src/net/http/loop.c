@@ -152,7 +152,7 @@ static void *on_target(void *context, const char *target, struct MHD_Connection 
 static bool reads_here(struct weft_loop *loop, const struct weft_request *request)
 {
     size_t size = request->body.size;
-    if (request->coding && size > 0)
+    if (request->route->take || (request->coding && size > 0))
         return false;
     if (size > READ_ALWAYS && (size > READ_INLINE || loop->read + size > READ_TURN))
         return false;
@@ -160,9 +160,16 @@ static bool reads_here(struct weft_loop *loop, const struct weft_request *reques
     return true;
 }
 
-/* A suspended request goes to the engine threads when this turn ends. */
-static void keep_fresh(struct weft_loop *loop, struct weft_request *request)
+/*
+ * The request, or a piece of its body, goes to the engine threads when this turn ends. Until
+ * weft_loop_answer() the connection is suspended.
+ */
+static void hand_over(struct weft_link *link)
 {
+    struct weft_request *request = &link->request;
+    struct weft_loop *loop = request->server->loop;
+    weft_peer_stage(&loop->peers, link->peer, WEFT_PEER_WORKING);
+    MHD_suspend_connection(link->connection);
     request->next = NULL;
     *loop->last_fresh = request;
     loop->last_fresh = &request->next;
@@ -174,7 +181,6 @@ static void dispatch(struct weft_link *link)
     struct weft_request *request = &link->request;
     struct weft_server *server = request->server;
     struct weft_err err = {0};
-    weft_peer_stage(&server->loop->peers, link->peer, WEFT_PEER_WORKING);
     if (!reads_here(server->loop, request)) {
         request->unread = true;
     } else {
@@ -185,8 +191,7 @@ static void dispatch(struct weft_link *link)
             return;
     }
     link->dispatched = true;
-    MHD_suspend_connection(link->connection);
-    keep_fresh(server->loop, request);
+    hand_over(link);
 }
 
 /* NOLINTNEXTLINE(readability-function-size): libmicrohttpd says what it passes */
@@ -205,8 +210,11 @@ static enum MHD_Result on_request(void *context, struct MHD_Connection *connecti
         return begin(link, method) ? MHD_YES : weft_send_answer(link);
     }
     if (*size > 0) {
-        bool goes_on = weft_body_take(link, data, *size);
-        *size = 0;
+        bool goes_on = weft_body_take(link, data, size);
+        if (*size > 0) {
+            link->request.more = link->request.unread = true;
+            hand_over(link);
+        }
         return goes_on ? MHD_YES : MHD_NO;
     }
     if (!link->dispatched && !link->request.reply.status) {
@@ -257,6 +265,8 @@ static void on_completed(void *context, struct MHD_Connection *connection, void 
         weft_body_give_room(request, request->body.size);
         atomic_fetch_sub(&loop->in_flight, 1);
     }
+    if (request->state && request->route->forget)
+        request->route->forget(request);
     weft_send_release(link);
     weft_peer_stage(&loop->peers, link->peer, WEFT_PEER_IDLE);
     weft_buf_done(&request->body);
@@ -354,7 +364,7 @@ static void close_door(struct weft_loop *loop)
         (void)close(fd); /* so that new connections are refused at once */
 }
 
-static void hand_over(struct weft_loop *loop)
+static void put_fresh(struct weft_loop *loop)
 {
     struct weft_request *fresh = loop->fresh;
     loop->fresh = NULL;
@@ -406,7 +416,7 @@ static void *run_thread(void *context)
             break;
         loop->read = 0;
         (void)MHD_run(loop->daemon);
-        hand_over(loop);
+        put_fresh(loop);
         weft_log_flush();
         if (left.slim)
             weft_heap_rest();
