@@ -204,12 +204,11 @@ static enum weft_rc use_token(struct weft_auth *auth, const struct weft_credenti
                               struct weft_request *request, struct weft_err *err)
 {
     static const char scheme[] = "Bearer ";
-    if (strncasecmp(given->authorization, scheme, sizeof(scheme) - 1) != 0) {
-        enum weft_rc none =
-            weft_fail(err, WEFT_UNAUTHORIZED, "the Authorization header holds no bearer token");
-        err->hint = "send the header Authorization: Bearer TOKEN";
-        return none;
-    }
+    if (strncasecmp(given->authorization, scheme, sizeof(scheme) - 1) != 0)
+        return weft_hint(
+            err,
+            weft_fail(err, WEFT_UNAUTHORIZED, "the Authorization header holds no bearer token"),
+            "send the header Authorization: Bearer TOKEN");
     enum weft_rc rc = WEFT_OK;
     pthread_mutex_lock(&auth->lock);
     size_t at = find_token(auth, given->authorization + sizeof(scheme) - 1);

@@ -266,13 +266,12 @@ enum weft_rc weft_request_lines(struct weft_request *request, const struct weft_
     if (count == 0)
         return weft_fail(err, WEFT_INVALID_JSON,
                          "the request has no body; it takes a JSON object on each line");
-    if (count > WEFT_BATCH_MAX) {
-        enum weft_rc rc =
-            weft_fail(err, WEFT_TOO_LARGE, "%zu items in one request, at most %d are allowed",
-                      count, WEFT_BATCH_MAX);
-        err->hint = "send the lines in several requests";
-        return rc;
-    }
+    if (count > WEFT_BATCH_MAX)
+        return weft_hint(err,
+                         weft_fail(err, WEFT_TOO_LARGE,
+                                   "%zu items in one request, at most %d are allowed", count,
+                                   WEFT_BATCH_MAX),
+                         "send the lines in several requests");
     weft_request_items_room(request, item_size, count);
     items->bulk = true;
     items->line = weft_new_array(request->arena, uint32_t, count);

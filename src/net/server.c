@@ -41,52 +41,37 @@
 #include <time.h>
 #include <unistd.h>
 
-enum {
-    THREADS = 6,
-    CONNECTIONS = 4096,
-    QUEUE_MAX = 4096,
-    NAMESPACE_QUEUES = 100000,
-    NAMESPACE_WORKERS = 100000,
-    BODY_BYTES = 256 << 20,
-    ANSWER_BYTES = 128 << 20,
-    SEND_MIN = 16 << 10,
-    IDLE_S = 75,
-    RECEIVE_S = 30,
-    SEND_S = 120,
-    GRACE_S = 10,
-    EXTRA_CONNECTIONS = 2, /* to the store, for upkeep and notices */
-};
-
-static const char *copy(struct weft_arena *arena, const char *text)
-{
-    return weft_arena_strdup(arena, text);
-}
+enum { EXTRA_CONNECTIONS = 2 }; /* to the store, for upkeep and notices */
 
 static void resolve(const struct weft_server_config *given, struct weft_server *server)
 {
     struct weft_server_config *config = &server->config;
     struct weft_arena *arena = server->arena;
     *config = *given;
-    config->store = copy(arena, given->store ? given->store : "sqlite:weft.db");
-    config->listen = copy(arena, given->listen ? given->listen : "127.0.0.1:7717");
-    config->listen_url = copy(arena, given->listen_url);
-    config->tls_cert = copy(arena, given->tls_cert);
-    config->tls_key = copy(arena, given->tls_key);
-    config->cors_origin = copy(arena, given->cors_origin);
-    config->host = copy(arena, given->host);
-    config->threads = given->threads ? given->threads : THREADS;
-    config->connections = given->connections ? given->connections : CONNECTIONS;
-    config->queue_max = given->queue_max ? given->queue_max : QUEUE_MAX;
-    config->namespace_queues = given->namespace_queues ? given->namespace_queues : NAMESPACE_QUEUES;
-    config->namespace_workers =
-        given->namespace_workers ? given->namespace_workers : NAMESPACE_WORKERS;
-    config->body_bytes = given->body_bytes ? given->body_bytes : BODY_BYTES;
-    config->answer_bytes = given->answer_bytes ? given->answer_bytes : ANSWER_BYTES;
-    config->send_min = given->send_min ? given->send_min : SEND_MIN;
-    config->idle_s = given->idle_s ? given->idle_s : IDLE_S;
-    config->receive_s = given->receive_s ? given->receive_s : RECEIVE_S;
-    config->send_s = given->send_s ? given->send_s : SEND_S;
-    config->grace_s = given->grace_s ? given->grace_s : GRACE_S;
+#define TEXT(name, normally)                                                                       \
+    config->name = weft_arena_strdup(arena, given->name ? given->name : (normally))
+#define NUMBER(name, normally) config->name = given->name ? given->name : (normally)
+    TEXT(store, "sqlite:weft.db");
+    TEXT(listen, "127.0.0.1:7717");
+    TEXT(listen_url, NULL);
+    TEXT(tls_cert, NULL);
+    TEXT(tls_key, NULL);
+    TEXT(cors_origin, NULL);
+    TEXT(host, NULL);
+    NUMBER(threads, 6);
+    NUMBER(connections, 4096);
+    NUMBER(queue_max, 4096);
+    NUMBER(namespace_queues, 100000);
+    NUMBER(namespace_workers, 100000);
+    NUMBER(body_bytes, 256 << 20);
+    NUMBER(answer_bytes, 128 << 20);
+    NUMBER(send_min, 16 << 10);
+    NUMBER(idle_s, 75);
+    NUMBER(receive_s, 30);
+    NUMBER(send_s, 120);
+    NUMBER(grace_s, 10);
+#undef TEXT
+#undef NUMBER
     struct weft_scanner_setting *scanners =
         weft_new_array(arena, struct weft_scanner_setting, WEFT_SCANNER_COUNT);
     weft_scanner_defaults(scanners);
@@ -126,10 +111,10 @@ static enum weft_rc check_origins(const struct weft_server *server, struct weft_
 {
     if (!server->origins.any || weft_server_wants_tokens(server))
         return WEFT_OK;
-    enum weft_rc rc = weft_fail_field(err, WEFT_INVALID_VALUE, "cors_origin",
-                                      "without tokens '*' would let every page of the web in");
-    err->hint = "require tokens with --tokens, or list the origins that may call";
-    return rc;
+    return weft_hint(err,
+                     weft_fail_field(err, WEFT_INVALID_VALUE, "cors_origin",
+                                     "without tokens '*' would let every page of the web in"),
+                     "require tokens with --tokens, or list the origins that may call");
 }
 
 /* The names of --host, and the name in --listen. */

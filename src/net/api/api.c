@@ -102,36 +102,6 @@ enum weft_rc weft_api_reply_page(struct weft_request *request, const struct weft
     return WEFT_OK;
 }
 
-static const char *name_of(const struct weft_api_page *list, size_t i)
-{
-    return *(const char *const *)(const void *)((const char *)list->item + i * list->stride);
-}
-
-enum weft_rc weft_api_reply_list(struct weft_request *request, const char *name,
-                                 const struct weft_api_page *list, struct weft_err *err)
-{
-    const struct weft_cursor_list cursors = {.name = name, .ns = request->ns};
-    char after[WEFT_CURSOR_PLACE_MAX + 1];
-    size_t size = 0, first = 0;
-    struct weft_paging paging;
-    enum weft_rc rc = weft_api_paging(request, &paging, err);
-    if (!rc && paging.after)
-        rc = weft_cursor_read(&cursors, paging.after, after, &size, err);
-    if (rc)
-        return rc;
-    while (paging.after && first < list->count && strcmp(name_of(list, first), after) <= 0)
-        first++;
-    size_t left = list->count - first;
-    struct weft_api_page page = *list;
-    page.item = (const char *)list->item + first * list->stride;
-    page.count = left < paging.limit ? left : paging.limit;
-    if (page.count < left) {
-        const char *last = name_of(&page, page.count - 1);
-        page.next = weft_cursor_write(&cursors, last, strlen(last), request->arena);
-    }
-    return weft_api_reply_page(request, &page);
-}
-
 void weft_api_put_error(const struct weft_err *error, enum weft_fence fence,
                         struct weft_json_writer *out)
 {
@@ -144,23 +114,6 @@ enum weft_rc weft_api_read_message(struct weft_request *request, void *ret_messa
 {
     const struct weft_route *route = request->route;
     return weft_request_read(request, route->may_be_empty, route->op->takes, ret_message, err);
-}
-
-enum weft_rc weft_api_read_nothing(struct weft_request *request, struct weft_err *err)
-{
-    struct weft_json object;
-    enum weft_rc rc = weft_request_object(request, true, &object, err);
-    if (rc)
-        return rc;
-    struct weft_json_iter member;
-    weft_json_iter_init(&member, &object);
-    if (!weft_json_next(&member))
-        return WEFT_OK;
-    const char *name = NULL;
-    rc = weft_json_string(&member.key, request->arena, &name, err);
-    return rc ? rc
-              : weft_fail_field(err, WEFT_UNKNOWN_FIELD, name,
-                                "this call takes no field of that name");
 }
 
 /* ---- Handlers that the row of the operation tells all ---------------------------------------- */

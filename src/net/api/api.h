@@ -52,22 +52,11 @@ struct weft_api_page {
         .item = (item_), .stride = sizeof(*(item_)), .count = (count_), __VA_ARGS__})
 /* Returns WEFT_OK. */
 enum weft_rc weft_api_reply_page(struct weft_request *request, const struct weft_api_page *page);
-/*
- * Answers with a page of a whole list that is at hand, sorted by name; the place in a cursor is the
- * name of the last item. The name of an item must be the first member of its struct. `name` is the
- * list's, for its cursors.
- */
-WEFT_MUST_CHECK enum weft_rc weft_api_reply_list(struct weft_request *request, const char *name,
-                                                 const struct weft_api_page *list,
-                                                 struct weft_err *err);
 /* Adds "error":{...}. */
 void weft_api_put_error(const struct weft_err *error, enum weft_fence fence,
                         struct weft_json_writer *out);
 /* The body as the message that the operation takes. */
 WEFT_MUST_CHECK enum weft_rc weft_api_read_message(struct weft_request *request, void *ret_message,
-                                                   struct weft_err *err);
-/* A body that may be missing or {}, and holds nothing. */
-WEFT_MUST_CHECK enum weft_rc weft_api_read_nothing(struct weft_request *request,
                                                    struct weft_err *err);
 
 #endif

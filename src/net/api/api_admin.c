@@ -16,6 +16,7 @@
 #include "engine/admin/replicas.h"
 #include "engine/admin/tokens.h"
 #include "engine/admin/workers.h"
+#include "engine/call.h"
 #include "engine/engine.h"
 #include "engine/scan/pass.h"
 #include "net/api/api.h"
@@ -32,6 +33,67 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* ---- What they share ------------------------------------------------------------------------- */
+
+/* A body that may be missing or {}, and holds nothing. */
+static enum weft_rc read_nothing(struct weft_request *request, struct weft_err *err)
+{
+    struct weft_json object;
+    enum weft_rc rc = weft_request_object(request, true, &object, err);
+    if (rc)
+        return rc;
+    struct weft_json_iter member;
+    weft_json_iter_init(&member, &object);
+    if (!weft_json_next(&member))
+        return WEFT_OK;
+    const char *name = NULL;
+    rc = weft_json_string(&member.key, request->arena, &name, err);
+    return rc ? rc
+              : weft_fail_field(err, WEFT_UNKNOWN_FIELD, name,
+                                "this call takes no field of that name");
+}
+
+/* Cuts the page that begins at item `first` out of a whole list. True: more items follow it. */
+static bool cut(struct weft_api_page *list, size_t first, uint32_t limit)
+{
+    size_t left = list->count - first;
+    list->item = (const char *)list->item + first * list->stride;
+    list->count = left < limit ? left : limit;
+    return list->count < left;
+}
+
+static const char *name_of(const struct weft_api_page *list, size_t i)
+{
+    return *(const char *const *)(const void *)((const char *)list->item + i * list->stride);
+}
+
+/*
+ * Answers with a page of a whole list, sorted by name; the place in a cursor is the name of the
+ * last item. The name of an item must be the first member of its struct. `name` is the list's, for
+ * its cursors.
+ */
+static enum weft_rc reply_by_name(struct weft_request *request, const char *name,
+                                  const struct weft_api_page *list, struct weft_err *err)
+{
+    const struct weft_cursor_list cursors = {.name = name, .ns = request->ns};
+    char after[WEFT_CURSOR_PLACE_MAX + 1];
+    size_t size = 0, first = 0;
+    struct weft_paging paging;
+    enum weft_rc rc = weft_api_paging(request, &paging, err);
+    if (!rc && paging.after)
+        rc = weft_cursor_read(&cursors, paging.after, after, &size, err);
+    if (rc)
+        return rc;
+    while (paging.after && first < list->count && strcmp(name_of(list, first), after) <= 0)
+        first++;
+    struct weft_api_page page = *list;
+    if (cut(&page, first, paging.limit)) {
+        const char *last = name_of(&page, page.count - 1);
+        page.next = weft_cursor_write(&cursors, last, strlen(last), request->arena);
+    }
+    return weft_api_reply_page(request, &page);
+}
+
 /* ---- Lanes ----------------------------------------------------------------------------------- */
 
 static_assert(offsetof(struct weft_lane, name) == 0, "lists find the name there");
@@ -46,8 +108,7 @@ enum weft_rc weft_lanes_run(struct weft_request *request, struct weft_err *err)
     if (!rc)
         rc = weft_engine_lanes_of(engine, request->ns, used.item, used.count, request->arena,
                                   &lanes, err);
-    return rc ? rc
-              : weft_api_reply_list(request, "lanes", WEFT_API_PAGE(lanes.item, lanes.count), err);
+    return rc ? rc : reply_by_name(request, "lanes", WEFT_API_PAGE(lanes.item, lanes.count), err);
 }
 
 enum weft_rc weft_lane_read(struct weft_request *request, struct weft_err *err)
@@ -93,14 +154,13 @@ enum weft_rc weft_workers_run(struct weft_request *request, struct weft_err *err
     enum weft_rc rc =
         weft_engine_workers(request->server->engine, request->ns, request->arena, &workers, err);
     return rc ? rc
-              : weft_api_reply_list(request, "workers", WEFT_API_PAGE(workers.item, workers.count),
-                                    err);
+              : reply_by_name(request, "workers", WEFT_API_PAGE(workers.item, workers.count), err);
 }
 
 enum weft_rc weft_goodbye_read(struct weft_request *request, struct weft_err *err)
 {
     enum weft_rc rc = weft_name_check(weft_request_path(request, "worker"), "worker", err);
-    return rc ? rc : weft_api_read_nothing(request, err);
+    return rc ? rc : read_nothing(request, err);
 }
 
 enum weft_rc weft_goodbye_run(struct weft_request *request, struct weft_err *err)
@@ -175,8 +235,9 @@ static struct weft_cursor_list cursors_of(const struct weft_request *request)
 }
 
 /* The id behind which the page begins, 0: at the first. */
-static enum weft_rc read_page(const struct weft_request *request, struct weft_paging *ret_paging,
-                              int32_t *ret_after, struct weft_err *err)
+static enum weft_rc read_token_page(const struct weft_request *request,
+                                    struct weft_paging *ret_paging, int32_t *ret_after,
+                                    struct weft_err *err)
 {
     const struct weft_cursor_list cursors = cursors_of(request);
     char place[WEFT_CURSOR_PLACE_MAX + 1];
@@ -194,7 +255,7 @@ enum weft_rc weft_tokens_read(struct weft_request *request, struct weft_err *err
 {
     struct weft_paging paging;
     int32_t after;
-    return read_page(request, &paging, &after, err);
+    return read_token_page(request, &paging, &after, err);
 }
 
 enum weft_rc weft_tokens_run(struct weft_request *request, struct weft_err *err)
@@ -203,7 +264,7 @@ enum weft_rc weft_tokens_run(struct weft_request *request, struct weft_err *err)
     struct weft_paging paging;
     struct weft_tokens tokens;
     int32_t after;
-    enum weft_rc rc = read_page(request, &paging, &after, err);
+    enum weft_rc rc = read_token_page(request, &paging, &after, err);
     if (!rc)
         rc = weft_engine_token_list(request->server->engine, &caller, request->arena, &tokens, err);
     if (rc)
@@ -211,17 +272,18 @@ enum weft_rc weft_tokens_run(struct weft_request *request, struct weft_err *err)
     size_t first = 0;
     while (first < tokens.count && tokens.item[first].id <= after)
         first++;
-    size_t left = tokens.count - first, count = left < paging.limit ? left : paging.limit;
-    struct weft_token *page = weft_new_array(request->arena, struct weft_token, count + 1);
-    memcpy(page, tokens.item + first, count * sizeof(*page));
-    weft_auth_show_uses(request->server->auth, page, count);
-    const char *next = NULL;
-    if (count < left) {
+    struct weft_api_page page = *WEFT_API_PAGE(tokens.item, tokens.count);
+    if (cut(&page, first, paging.limit)) {
         const struct weft_cursor_list cursors = cursors_of(request);
-        const char *place = weft_arena_printf(request->arena, "%d", page[count - 1].id);
-        next = weft_cursor_write(&cursors, place, strlen(place), request->arena);
+        const char *place =
+            weft_arena_printf(request->arena, "%d", tokens.item[first + page.count - 1].id);
+        page.next = weft_cursor_write(&cursors, place, strlen(place), request->arena);
     }
-    return weft_api_reply_page(request, WEFT_API_PAGE(page, count, .next = next));
+    struct weft_token *shown = weft_new_array(request->arena, struct weft_token, page.count + 1);
+    memcpy(shown, page.item, page.count * sizeof(*shown));
+    weft_auth_show_uses(request->server->auth, shown, page.count);
+    page.item = shown;
+    return weft_api_reply_page(request, &page);
 }
 
 /* ---- Create, rotate, revoke ------------------------------------------------------------------ */
@@ -315,47 +377,6 @@ static bool is_behind(const struct cursor *cursor, const struct weft_id *replica
     return !cursor->given || weft_id_cmp(replica, &cursor->replica) < 0;
 }
 
-struct page {
-    const struct weft_wire_type *type; /* of an item */
-    struct weft_paging paging;
-    struct cursor cursor;
-    struct weft_json_writer out;
-    uint32_t written;
-    const char *last; /* the cursor of the last item that was written */
-    bool more;
-};
-
-static enum weft_rc begin_page(struct weft_request *request, bool scanners, struct page *ret_page,
-                               struct weft_err *err)
-{
-    *ret_page = (struct page){.type = request->route->op->gives};
-    enum weft_rc rc = weft_api_paging(request, &ret_page->paging, err);
-    if (!rc)
-        rc = read_cursor(ret_page->paging.after, scanners, &ret_page->cursor, err);
-    if (rc)
-        return rc;
-    weft_reply_items(request, &ret_page->out);
-    return WEFT_OK;
-}
-
-/* Writes the item if there is room; `last` is its cursor. */
-static void put_item(struct page *page, const void *item, const char *last)
-{
-    page->more = page->written == page->paging.limit;
-    if (page->more)
-        return;
-    weft_wire_write(page->type, item, &page->out);
-    page->last = last;
-    page->written++;
-}
-
-static void end_page(struct page *page)
-{
-    weft_json_end_array(&page->out);
-    weft_json_add_text(&page->out, "next", page->more ? page->last : NULL);
-    weft_json_end_object(&page->out);
-}
-
 static const char *id_text(const struct weft_id *id, struct weft_arena *arena)
 {
     char text[WEFT_ID_TEXT];
@@ -386,24 +407,32 @@ enum weft_rc weft_servers_read(struct weft_request *request, struct weft_err *er
     return rc ? rc : weft_api_paging(request, &paging, err);
 }
 
+static enum weft_rc read_page(const struct weft_request *request, bool scanners,
+                              struct weft_paging *ret_paging, struct cursor *ret_cursor,
+                              struct weft_err *err)
+{
+    enum weft_rc rc = weft_api_paging(request, ret_paging, err);
+    return rc ? rc : read_cursor(ret_paging->after, scanners, ret_cursor, err);
+}
+
 enum weft_rc weft_replicas_run(struct weft_request *request, struct weft_err *err)
 {
-    struct weft_engine *engine = request->server->engine;
-    struct weft_replica_rows rows;
-    struct page page;
-    enum weft_rc rc = weft_engine_replicas(engine, request->arena, &rows, err);
+    struct weft_replicas all;
+    struct weft_paging paging;
+    struct cursor cursor;
+    const struct weft_op_call call = {.op = WEFT_OP_REPLICAS, .out = &all, .arena = request->arena};
+    enum weft_rc rc = weft_engine_call(request->server->engine, &call, err);
     if (!rc)
-        rc = begin_page(request, false, &page, err);
+        rc = read_page(request, false, &paging, &cursor, err);
     if (rc)
         return rc;
-    weft_usec now_us = weft_clock_now(weft_engine_clock(engine));
-    for (size_t i = 0; i < rows.count && !page.more; i++) {
-        const struct weft_replica one = weft_replica_shown(&rows.item[i], now_us);
-        if (is_behind(&page.cursor, &one.id))
-            put_item(&page, &one, id_text(&one.id, request->arena));
-    }
-    end_page(&page);
-    return WEFT_OK;
+    size_t first = 0;
+    while (first < all.count && !is_behind(&cursor, &all.item[first].id))
+        first++;
+    struct weft_api_page page = *WEFT_API_PAGE(all.item, all.count);
+    if (cut(&page, first, paging.limit))
+        page.next = id_text(&all.item[first + page.count - 1].id, request->arena);
+    return weft_api_reply_page(request, &page);
 }
 
 /* ---- Scanners -------------------------------------------------------------------------------- */
@@ -437,25 +466,26 @@ static struct weft_scanners all_scanners(struct weft_server *server,
 enum weft_rc weft_scanners_run(struct weft_request *request, struct weft_err *err)
 {
     struct weft_replica_rows rows;
-    struct page page;
+    struct weft_paging paging;
+    struct cursor cursor;
     enum weft_rc rc = weft_engine_replicas(request->server->engine, request->arena, &rows, err);
     if (!rc)
-        rc = begin_page(request, true, &page, err);
+        rc = read_page(request, true, &paging, &cursor, err);
     if (rc)
         return rc;
     const struct weft_scanners all = all_scanners(request->server, &rows, request->arena);
-    bool met = false; /* the scanner of the cursor, on its replica */
-    for (size_t i = 0; i < all.count && !page.more; i++) {
-        const struct weft_scanner_status *one = &all.item[i];
-        if (is_behind(&page.cursor, &one->replica) || (met && is_of(one, &page.cursor.replica)))
-            put_item(&page, one,
-                     weft_arena_printf(request->arena, "%s/%s",
-                                       id_text(&one->replica, request->arena), one->name));
-        else
-            met = is_of(one, &page.cursor.replica) && strcmp(one->name, page.cursor.scanner) == 0;
+    size_t first = 0;
+    for (bool met = false;
+         first < all.count && !met && !is_behind(&cursor, &all.item[first].replica); first++)
+        met = is_of(&all.item[first], &cursor.replica) &&
+              strcmp(all.item[first].name, cursor.scanner) == 0;
+    struct weft_api_page page = *WEFT_API_PAGE(all.item, all.count);
+    if (cut(&page, first, paging.limit)) {
+        const struct weft_scanner_status *last = &all.item[first + page.count - 1];
+        page.next = weft_arena_printf(request->arena, "%s/%s",
+                                      id_text(&last->replica, request->arena), last->name);
     }
-    end_page(&page);
-    return WEFT_OK;
+    return weft_api_reply_page(request, &page);
 }
 
 /* ---- One pass -------------------------------------------------------------------------------- */
@@ -478,7 +508,7 @@ enum weft_rc weft_scan_read(struct weft_request *request, struct weft_err *err)
         return weft_hint(err,
                          weft_fail_field(err, WEFT_NOT_FOUND, "name", "there is no such scanner"),
                          known_names(request->arena));
-    return weft_api_read_nothing(request, err);
+    return read_nothing(request, err);
 }
 
 enum weft_rc weft_scan_run(struct weft_request *request, struct weft_err *err)

@@ -147,12 +147,12 @@ static enum weft_rc read_moments(struct weft_request *request, struct weft_filte
     };
     for (size_t i = 0; i < WEFT_LEN(row); i++) {
         const char *text = weft_request_query(request, row[i].name);
-        if (text && !weft_moment_parse(text, strlen(text), row[i].moment_us)) {
-            (void)weft_fail_field(err, WEFT_INVALID_VALUE, row[i].name,
-                                  "%s must be a moment such as 2031-01-31T12:00:00Z", row[i].name);
-            err->hint = "a + of an offset must be written %2B in a query";
-            return WEFT_INVALID_VALUE;
-        }
+        if (text && !weft_moment_parse(text, strlen(text), row[i].moment_us))
+            return weft_hint(err,
+                             weft_fail_field(err, WEFT_INVALID_VALUE, row[i].name,
+                                             "%s must be a moment such as 2031-01-31T12:00:00Z",
+                                             row[i].name),
+                             "a + of an offset must be written %2B in a query");
     }
     return WEFT_OK;
 }

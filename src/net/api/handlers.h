@@ -15,8 +15,7 @@ weft_route_write_fn weft_submit_write, weft_lease_write;
 weft_route_fn weft_execution_read, weft_execution_run, weft_attempts_run, weft_executions_read,
     weft_executions_run;
 /* api_control.c */
-weft_route_fn weft_steer_read, weft_replay_run, weft_cancel_many_read, weft_replay_many_read,
-    weft_steer_many_run;
+weft_route_fn weft_steer_read, weft_replay_run, weft_steer_many_read, weft_steer_many_run;
 weft_route_write_fn weft_steer_write;
 /* api_flows.c */
 weft_route_fn weft_flow_submit_read, weft_flow_submit_run, weft_flow_grow_run, weft_flow_edges_run,

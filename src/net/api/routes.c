@@ -23,15 +23,8 @@
 /* What a row of an operation that runs alone begins with. */
 #define RUNS(op_, read_, run_) .op = OP(op_), .read = (read_), .run = (run_)
 #define AT(type, member)       (offsetof(struct type, member) + 1)
-#define ARG(type, id_)                                                                             \
-    {                                                                                              \
-        .size = sizeof(struct type), .ns = AT(type, ns), .id = AT(type, id_)                       \
-    }
-#define ARG_PAGE(type, id_)                                                                        \
-    {                                                                                              \
-        .size = sizeof(struct type), .ns = AT(type, ns), .id = AT(type, id_),                      \
-        .limit = AT(type, limit), .after = AT(type, after)                                         \
-    }
+#define ARG(type, id_)         .size = sizeof(struct type), .ns = AT(type, ns), .id = AT(type, id_)
+#define ARG_PAGE(type, id_)    ARG(type, id_), .limit = AT(type, limit), .after = AT(type, after)
 /* Rows about leases, which take one item or many. */
 #define LEASES(op_)                                                                                \
     .op = OP(op_), .body_max = BODY_BULK, .read = weft_lease_read, .write = weft_lease_write,      \
@@ -91,19 +84,19 @@ static const struct weft_route routes[] = {
                 {"error_class", "{\"type\":\"string\",\"minLength\":1,\"maxLength\":64}",
                  "Only those that ended with an error of this class"},
                 {"worker", NAME_SCHEMA, "Only those whose lease this worker holds, or held last"},
-                PARAM_MOMENT("created_since", "Only created then or later"),
-                PARAM_MOMENT("created_until", "Only created before"),
-                PARAM_MOMENT("finished_since", "Only ended then or later"),
-                PARAM_MOMENT("finished_until", "Only ended before"),
-                PARAM_SHORT_ID,
-                PARAM_LIMIT,
-                PARAM_AFTER,
+                {PARAM_MOMENT("created_since", "Only created then or later")},
+                {PARAM_MOMENT("created_until", "Only created before")},
+                {PARAM_MOMENT("finished_since", "Only ended then or later")},
+                {PARAM_MOMENT("finished_until", "Only ended before")},
+                {PARAM_SHORT_ID},
+                {PARAM_LIMIT},
+                {PARAM_AFTER},
             },
         .shape = WEFT_SHAPE_PAGE,
         .lines = true,
     },
     {
-        RUNS(CANCEL_MANY, weft_cancel_many_read, weft_steer_many_run),
+        RUNS(CANCEL_MANY, weft_steer_many_read, weft_steer_many_run),
         .body_max = BODY_ONE,
         .summary = "Cancel many executions, by id or by filter",
         .about = "By `ids` (at most 1,000): answered item by item. By `filter`: at most `max` "
@@ -114,7 +107,7 @@ static const struct weft_route routes[] = {
         .shape = WEFT_SHAPE_OTHER,
     },
     {
-        RUNS(REPLAY_MANY, weft_replay_many_read, weft_steer_many_run),
+        RUNS(REPLAY_MANY, weft_steer_many_read, weft_steer_many_run),
         .body_max = BODY_ONE,
         .locks_flow = true,
         .summary = "Replay many executions, by id or by filter",
@@ -132,7 +125,7 @@ static const struct weft_route routes[] = {
         .about = "With `wait_ms` the answer comes when the execution has ended or the time has "
                  "passed, whichever is first: look at `state`.",
         .fails = RC(NOT_FOUND),
-        .query = {PARAM_WAIT},
+        .query = {{PARAM_WAIT}},
     },
     {
         RUNS(RESULT, weft_api_read, weft_api_run),
@@ -159,12 +152,12 @@ static const struct weft_route routes[] = {
     },
     {
         RUNS(ATTEMPTS, weft_api_read, weft_attempts_run),
-        .arg = ARG_PAGE(weft_attempts_asking, id),
+        .arg = {ARG_PAGE(weft_attempts_asking, id)},
         .summary = "How its leases ended, oldest first",
         .about = "One item for each lease that has ended: which worker had it, from when to when, "
                  "and how it ended.",
         .fails = RC(NOT_FOUND),
-        .query = {PARAM_LIMIT, PARAM_AFTER},
+        .query = {{PARAM_LIMIT}, {PARAM_AFTER}},
         .shape = WEFT_SHAPE_PAGE,
     },
     {
@@ -233,9 +226,9 @@ static const struct weft_route routes[] = {
             {
                 {"state", FLOW_STATE_SCHEMA, "Only in this state"},
                 {"name", NAME_SCHEMA, "Only of this name"},
-                PARAM_SHORT_ID,
-                PARAM_LIMIT,
-                PARAM_AFTER,
+                {PARAM_SHORT_ID},
+                {PARAM_LIMIT},
+                {PARAM_AFTER},
             },
         .shape = WEFT_SHAPE_PAGE,
     },
@@ -245,7 +238,7 @@ static const struct weft_route routes[] = {
         .about = "`counts` is the number of nodes in each state. With `wait_ms` the answer comes "
                  "when the flow has ended or the time has passed, whichever is first.",
         .fails = RC(NOT_FOUND),
-        .query = {PARAM_WAIT},
+        .query = {{PARAM_WAIT}},
     },
     {
         RUNS(FLOW_DELETE, weft_flow_delete_read, weft_flow_cancel_run),
@@ -258,16 +251,16 @@ static const struct weft_route routes[] = {
     },
     {
         RUNS(FLOW_NODES, weft_api_read, weft_flow_nodes_run),
-        .arg = ARG_PAGE(weft_flow_asking, flow),
+        .arg = {ARG_PAGE(weft_flow_asking, flow)},
         .summary = "The nodes of a flow in the order of their submission",
         .about = "Each node with its state, the nodes it comes after and its join.",
         .fails = RC(NOT_FOUND),
-        .query = {PARAM_LIMIT, PARAM_AFTER},
+        .query = {{PARAM_LIMIT}, {PARAM_AFTER}},
         .shape = WEFT_SHAPE_PAGE,
     },
     {
         RUNS(FLOW_GROW, weft_api_read, weft_flow_grow_run),
-        .arg = ARG(weft_flow_growth, flow),
+        .arg = {ARG(weft_flow_growth, flow)},
         .body_max = BODY_FLOW,
         .locks_flow = true,
         .summary = "Add nodes to a flow that is open; 409 when it has changed since it was read",
@@ -278,7 +271,7 @@ static const struct weft_route routes[] = {
     },
     {
         RUNS(FLOW_LINK, weft_api_read, weft_flow_edges_run),
-        .arg = ARG(weft_flow_edging, flow),
+        .arg = {ARG(weft_flow_edging, flow)},
         .body_max = BODY_ONE,
         .locks_flow = true,
         .summary = "Add edges between nodes of a flow that is open",
@@ -298,7 +291,7 @@ static const struct weft_route routes[] = {
         .about = "`policy` says who is cancelled: `all` members, those that are `pending` (running "
                  "ones finish and their results stand), or `flow_only`.",
         .fails = RC(NOT_FOUND) | RC(NOT_LIVE),
-        .query = {PARAM_WAIT},
+        .query = {{PARAM_WAIT}},
         .may_be_empty = true,
         .accepts = true,
     },
@@ -370,7 +363,7 @@ static const struct weft_route routes[] = {
         .about =
             "Workers appear with their first claim, with their lanes, capabilities, leases and "
             "when they were last seen.",
-        .query = {PARAM_LIMIT, PARAM_AFTER},
+        .query = {{PARAM_LIMIT}, {PARAM_AFTER}},
         .shape = WEFT_SHAPE_PAGE,
     },
     {
@@ -391,7 +384,7 @@ static const struct weft_route routes[] = {
                    "over, or executions that ended in the last hour",
         .about = "A lane needs no settings to be used. A lane without settings leaves the list an "
                  "hour after its last execution has ended.",
-        .query = {PARAM_LIMIT, PARAM_AFTER},
+        .query = {{PARAM_LIMIT}, {PARAM_AFTER}},
         .shape = WEFT_SHAPE_PAGE,
     },
     {
@@ -420,7 +413,7 @@ static const struct weft_route routes[] = {
         .summary = "The tokens, by id, without their secrets",
         .about = "The tokens of all servers over the store. A token that is bound to a namespace "
                  "is shown those bound to it. `last_used_at` is true to about a minute.",
-        .query = {PARAM_LIMIT, PARAM_AFTER},
+        .query = {{PARAM_LIMIT}, {PARAM_AFTER}},
         .shape = WEFT_SHAPE_PAGE,
     },
     {
@@ -449,7 +442,7 @@ static const struct weft_route routes[] = {
         .summary = "The servers that share the store, the newest first",
         .about = "Servers that share the store, alive or lately dead. Not for tokens of one "
                  "namespace.",
-        .query = {PARAM_LIMIT, PARAM_AFTER},
+        .query = {{PARAM_LIMIT}, {PARAM_AFTER}},
         .shape = WEFT_SHAPE_PAGE,
     },
     {
@@ -457,7 +450,7 @@ static const struct weft_route routes[] = {
         .summary = "The scanners of each living replica, how they are set and what they did",
         .about = "How each scanner is set on each living replica, when it last ran, how long that "
                  "took, what it counted, and its last error. Not for tokens of one namespace.",
-        .query = {PARAM_LIMIT, PARAM_AFTER},
+        .query = {{PARAM_LIMIT}, {PARAM_AFTER}},
         .shape = WEFT_SHAPE_PAGE,
     },
     {

@@ -215,8 +215,7 @@ bool weft_body_take(struct weft_link *link, const char *data, size_t *left)
     } else if (size > request->route->body_max - link->received) {
         (void)too_large(link, &err);
     } else if (!take_room(request, request->body.size, size)) {
-        (void)weft_fail(&err, WEFT_BUSY, "no room for the body of the request");
-        err.hint = "too many large requests at once: try again later";
+        (void)weft_decode_no_room(&err);
     }
     if (err.rc) {
         weft_reply_error(request, &err);

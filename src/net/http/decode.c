@@ -4,7 +4,7 @@
 
 #include "net/http/decode.h"
 
-#include "base/arena.h"
+#include "base/alloc.h"
 #include "base/err.h"
 
 #include <assert.h>
@@ -38,27 +38,30 @@ enum weft_coding weft_coding_parse(const char *text)
 
 /* ---- What both need -------------------------------------------------------------------------- */
 
+enum weft_rc weft_decode_no_room(struct weft_err *err)
+{
+    return weft_hint(err, weft_fail(err, WEFT_BUSY, "no room for the body of the request"),
+                     "too many large requests at once: try again later");
+}
+
 static enum weft_rc keep(const struct weft_decode *decode, const void *chunk, size_t size,
                          struct weft_buf *out, struct weft_err *err)
 {
     if (size > out->max - out->size)
         return weft_fail_field(err, WEFT_TOO_LARGE, "body",
                                "the body unpacks to more than %zu bytes", out->max);
-    if (size > 0 && decode->room && !decode->room(decode->context, size)) {
-        enum weft_rc rc = weft_fail(err, WEFT_BUSY, "no room for the body of the request");
-        err->hint = "too many large requests at once: try again later";
-        return rc;
-    }
+    if (size > 0 && decode->room && !decode->room(decode->context, size))
+        return weft_decode_no_room(err);
     weft_buf_add(out, chunk, size);
     return WEFT_OK;
 }
 
 static enum weft_rc broken(const char *name, const char *why, struct weft_err *err)
 {
-    enum weft_rc rc = weft_fail_field(err, WEFT_INVALID_VALUE, "Content-Encoding",
-                                      "the body is not whole %s: %s", name, why);
-    err->hint = "compress the body again, or send it without Content-Encoding";
-    return rc;
+    return weft_hint(err,
+                     weft_fail_field(err, WEFT_INVALID_VALUE, "Content-Encoding",
+                                     "the body is not whole %s: %s", name, why),
+                     "compress the body again, or send it without Content-Encoding");
 }
 
 /* ---- gzip ------------------------------------------------------------------------------------ */
@@ -136,9 +139,7 @@ enum weft_rc weft_decode(const struct weft_decode *decode, struct weft_buf *out,
                          struct weft_err *err)
 {
     assert(decode->coding == WEFT_CODING_GZIP || decode->coding == WEFT_CODING_ZSTD);
-    uint8_t *chunk = malloc(CHUNK);
-    if (!chunk)
-        weft_oom(CHUNK);
+    uint8_t *chunk = weft_alloc(1, CHUNK);
     enum weft_rc rc = decode->coding == WEFT_CODING_GZIP ? decode_gzip(decode, chunk, out, err)
                                                          : decode_zstd(decode, chunk, out, err);
     free(chunk);

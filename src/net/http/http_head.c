@@ -64,7 +64,6 @@ static enum weft_rc find_route(struct weft_link *link, struct weft_err *err)
         return WEFT_OK;
     if (request->match.miss == WEFT_ROUTE_BAD)
         return weft_fail_field(err, WEFT_INVALID_VALUE, "path", "the path is badly encoded");
-    enum weft_rc rc;
     if (request->match.miss == WEFT_ROUTE_METHOD && is_preflight(link)) {
         if (!link->cors)
             return weft_origin_refuse(link->origin, err);
@@ -72,6 +71,7 @@ static enum weft_rc find_route(struct weft_link *link, struct weft_err *err)
         request->reply.status = 204;
         return WEFT_OK;
     }
+    enum weft_rc rc;
     if (request->match.miss == WEFT_ROUTE_METHOD) {
         weft_reply_header(request, "Allow", request->match.allow);
         rc = weft_fail(err, WEFT_METHOD_NOT_ALLOWED, "this path has no %.16s, only %s",
@@ -79,8 +79,7 @@ static enum weft_rc find_route(struct weft_link *link, struct weft_err *err)
     } else {
         rc = weft_fail(err, WEFT_NOT_FOUND, "there is nothing at this path");
     }
-    err->hint = "GET /openapi.json lists what there is";
-    return rc;
+    return weft_hint(err, rc, "GET /openapi.json lists what there is");
 }
 
 /* ---- Where the request ends ------------------------------------------------------------------ */
@@ -194,9 +193,8 @@ static enum weft_rc check_waiting(struct weft_link *link, struct weft_err *err)
     if (rc || link->preflight || request->route->while_waiting)
         return rc;
     request->route = NULL;
-    rc = weft_fail(err, WEFT_UNAVAILABLE, "the server waits for its store");
-    err->hint = "try again later; the server's log says what it waits for";
-    return rc;
+    return weft_hint(err, weft_fail(err, WEFT_UNAVAILABLE, "the server waits for its store"),
+                     "try again later; the server's log says what it waits for");
 }
 
 enum weft_rc weft_head_check(struct weft_link *link, struct weft_err *err)

@@ -152,15 +152,14 @@ enum weft_rc weft_connections_fit(struct weft_server_config *config, struct weft
     uint64_t limit = raise_limit(files + asked + spare);
     if (limit >= files + asked + spare)
         return WEFT_OK;
-    if (limit <= files + FEWEST) {
-        enum weft_rc rc =
-            weft_fail_field(err, WEFT_INVALID_VALUE, "connections",
-                            "the process may have only %" PRIu64 " descriptors, %" PRIu64
-                            " are needed without any connection",
-                            limit, files + FEWEST);
-        err->hint = "raise the limit with `ulimit -n` or LimitNOFILE= of systemd";
-        return rc;
-    }
+    if (limit <= files + FEWEST)
+        return weft_hint(err,
+                         weft_fail_field(err, WEFT_INVALID_VALUE, "connections",
+                                         "the process may have only %" PRIu64
+                                         " descriptors, %" PRIu64
+                                         " are needed without any connection",
+                                         limit, files + FEWEST),
+                         "raise the limit with `ulimit -n` or LimitNOFILE= of systemd");
     uint64_t left = limit - files, with_few = (left - 2) / 3 * 2; /* their spare ones are a half */
     config->connections = (uint32_t)(left > spare + with_few ? left - spare : with_few);
     weft_warn(
