@@ -14,7 +14,6 @@
 
 #include "base/base.h"
 #include "net/http/host.h"
-#include "net/http/listen.h"
 #include "weft/weft.h"
 
 #include <stdatomic.h>
@@ -58,6 +57,14 @@ struct weft_server_config {
     const char *cors_origin; /* sites whose pages may call, with commas; "*": all; NULL: none */
     const char *host; /* without tokens: names of the server besides loopback's; NULL: none */
     const struct weft_route_table *routes; /* borrowed; NULL: those of the API */
+};
+
+/* A bound and listening socket. */
+struct weft_listener {
+    int fd;
+    bool loopback;     /* only this machine can reach it */
+    char host[256];    /* as configured; "": every address */
+    char address[280]; /* "127.0.0.1:7717", as it was bound */
 };
 
 /* The parts of a server, each with its contract in the header of its name. */

@@ -215,16 +215,6 @@ static enum weft_rc path_id(const struct weft_request *request, int32_t *ret_id,
                            "the id of a token is a whole number, as the list has it");
 }
 
-/* Answers, goes by the new tokens from here on, and leaves a line in the log. */
-static void settle(struct weft_request *request, int status, const struct weft_token *token,
-                   const char *what)
-{
-    weft_server_tokens_changed(request->server);
-    weft_info(what, F_I64("token", token->id), F_STR("name", token->name),
-              F_I64("by_token", request->token));
-    weft_reply_wire(request, status, request->route->op->gives, token);
-}
-
 /* ---- List ------------------------------------------------------------------------------------ */
 
 /* A token that is bound to a namespace sees the tokens of that namespace, another one sees all. */
@@ -288,57 +278,45 @@ enum weft_rc weft_tokens_run(struct weft_request *request, struct weft_err *err)
 
 /* ---- Create, rotate, revoke ------------------------------------------------------------------ */
 
-enum weft_rc weft_token_create_run(struct weft_request *request, struct weft_err *err)
-{
-    const struct weft_token_caller caller = caller_of(request);
-    struct weft_token token;
-    enum weft_rc rc = weft_engine_token_create(request->server->engine, &caller, request->state,
-                                               request->arena, &token, err);
-    if (!rc)
-        settle(request, 201, &token, "a token was created");
-    return rc;
-}
-
-enum weft_rc weft_token_rotate_read(struct weft_request *request, struct weft_err *err)
+/* The id of the path, and the body of a rotation. */
+enum weft_rc weft_token_read(struct weft_request *request, struct weft_err *err)
 {
     struct weft_token_rotation *rotation = weft_new(request->arena, struct weft_token_rotation);
     int32_t id = 0;
     enum weft_rc rc = path_id(request, &id, err);
-    if (!rc)
+    if (!rc && request->route->op->takes)
         rc = weft_api_read_message(request, rotation, err);
     rotation->id = id;
     request->state = rotation;
     return rc;
 }
 
-enum weft_rc weft_token_rotate_run(struct weft_request *request, struct weft_err *err)
+/* Answers, goes by the new tokens from here on, and leaves a line in the log. */
+enum weft_rc weft_token_run(struct weft_request *request, struct weft_err *err)
 {
     const struct weft_token_caller caller = caller_of(request);
+    const struct weft_op_info *op = request->route->op;
+    const struct weft_token_rotation *rotation = request->state;
+    struct weft_engine *engine = request->server->engine;
     struct weft_token token;
-    enum weft_rc rc = weft_engine_token_rotate(request->server->engine, &caller, request->state,
-                                               request->arena, &token, err);
-    if (!rc)
-        settle(request, 200, &token, "a token was rotated");
-    return rc;
-}
-
-enum weft_rc weft_token_revoke_read(struct weft_request *request, struct weft_err *err)
-{
-    int32_t *id = weft_new(request->arena, int32_t);
-    request->state = id;
-    return path_id(request, id, err);
-}
-
-enum weft_rc weft_token_revoke_run(struct weft_request *request, struct weft_err *err)
-{
-    const struct weft_token_caller caller = caller_of(request);
-    const int32_t *id = request->state;
-    struct weft_token token;
-    enum weft_rc rc = weft_engine_token_revoke(request->server->engine, &caller, *id,
-                                               request->arena, &token, err);
-    if (!rc)
-        settle(request, 200, &token, "a token was revoked");
-    return rc;
+    bool creates = op == &weft_ops[WEFT_OP_TOKEN_CREATE],
+         rotates = op == &weft_ops[WEFT_OP_TOKEN_ROTATE];
+    enum weft_rc rc =
+        creates
+            ? weft_engine_token_create(engine, &caller, request->state, request->arena, &token, err)
+        : rotates
+            ? weft_engine_token_rotate(engine, &caller, rotation, request->arena, &token, err)
+            : weft_engine_token_revoke(engine, &caller, rotation->id, request->arena, &token, err);
+    if (rc)
+        return rc;
+    weft_server_tokens_changed(request->server);
+    weft_info(creates   ? "a token was created"
+              : rotates ? "a token was rotated"
+                        : "a token was revoked",
+              F_I64("token", token.id), F_STR("name", token.name),
+              F_I64("by_token", request->token));
+    weft_reply_wire(request, creates ? 201 : 200, op->gives, &token);
+    return WEFT_OK;
 }
 
 /* ---- Servers and scanners -------------------------------------------------------------------- */

@@ -34,50 +34,29 @@ enum { METRICS_MAX = 32 << 20 };
 
 #define ANSWERED_US (3 * WEFT_SECOND) /* the poll comes round three times */
 
-static void reply_status(struct weft_request *request, int status, const char *word,
-                         const struct weft_err *why)
+/* why: it is not ready; warning: it is, but something is missing. Both may be NULL. */
+static void reply_status(struct weft_request *request, const struct weft_err *why,
+                         const char *warning)
 {
     struct weft_json_writer out;
-    weft_reply_json(request, status, &out);
+    weft_reply_json(request, why ? 503 : 200, &out);
     weft_json_begin_object(&out);
-    weft_json_add_text(&out, "status", word);
+    weft_json_add_text(&out, "status", why ? "unavailable" : "ok");
     if (why)
         weft_api_put_error(why, WEFT_FENCE_NONE, &out);
+    if (warning)
+        weft_json_add_text(&out, "warning", warning);
     weft_json_end_object(&out);
+    if (why)
+        weft_reply_header(request, "Retry-After", "1");
 }
 
 /* Answered by the loop itself: it says that the process runs, and nothing of the store. */
 enum weft_rc weft_health_read(struct weft_request *request, struct weft_err *err)
 {
     (void)err;
-    reply_status(request, 200, "ok", NULL);
+    reply_status(request, NULL, NULL);
     return WEFT_OK;
-}
-
-/*
- * A server is ready although a scanner runs nowhere: submissions and claims still work, and a
- * balancer that took it away would make things worse.
- */
-static void reply_ready(struct weft_request *request)
-{
-    struct weft_json_writer out;
-    const char *names = weft_presence_uncovered(request->server, request->arena);
-    weft_reply_json(request, 200, &out);
-    weft_json_begin_object(&out);
-    weft_json_add_text(&out, "status", "ok");
-    if (names) {
-        weft_json_key(&out, "warning");
-        weft_json_put_text(
-            &out, weft_arena_printf(request->arena,
-                                    "no living replica runs this for all there is: %s", names));
-    }
-    weft_json_end_object(&out);
-}
-
-static void reply_not_ready(struct weft_request *request, const struct weft_err *why)
-{
-    reply_status(request, 503, "unavailable", why);
-    weft_reply_header(request, "Retry-After", "1");
 }
 
 /*
@@ -96,19 +75,25 @@ static bool store_answers(struct weft_server *server)
  */
 enum weft_rc weft_readiness_read(struct weft_request *request, struct weft_err *err)
 {
+    struct weft_server *server = request->server;
     struct weft_err why = {0};
+    const char *names = NULL;
     (void)err;
-    if (!request->server->open) {
+    if (!server->open)
         (void)weft_fail(&why, WEFT_UNAVAILABLE, "the server waits for its store");
-        reply_not_ready(request, &why);
-    } else if (weft_engine_version(request->server->engine, &why)) {
-        reply_not_ready(request, &why);
-    } else if (!store_answers(request->server)) {
+    else if (!weft_engine_version(server->engine, &why) && !store_answers(server))
         (void)weft_fail(&why, WEFT_UNAVAILABLE, "%s", weft_rc_text(WEFT_UNAVAILABLE));
-        reply_not_ready(request, &why);
-    } else {
-        reply_ready(request);
-    }
+    /*
+     * A server is ready although a scanner runs nowhere: submissions and claims still work, and a
+     * balancer that took it away would make things worse.
+     */
+    if (!why.rc)
+        names = weft_presence_uncovered(server, request->arena);
+    reply_status(request, why.rc ? &why : NULL,
+                 names
+                     ? weft_arena_printf(request->arena,
+                                         "no living replica runs this for all there is: %s", names)
+                     : NULL);
     return WEFT_OK;
 }
 
@@ -190,14 +175,6 @@ static void put_clock(const struct weft_clock *clock, struct weft_buf *out)
                (double)(weft_clock_now(clock) - wall_us) / 1e6);
 }
 
-static void put_scanner_gauge(struct weft_buf *out, const char *name, const char *scanner,
-                              double value)
-{
-    weft_buf_printf(out, "%s{", name);
-    weft_metrics_put_label(out, "scanner", scanner);
-    weft_buf_printf(out, "} %.17g\n", value);
-}
-
 static void put_scanners(struct weft_server *server, struct weft_arena *arena, struct weft_buf *out)
 {
     static const struct {
@@ -216,7 +193,9 @@ static void put_scanners(struct weft_server *server, struct weft_arena *arena, s
             const double value[] = {status[i].enabled, (double)status[i].interval_ms / 1e3,
                                     (double)status[i].last_pass_us / 1e6,
                                     (double)status[i].lag_us / 1e6};
-            put_scanner_gauge(out, gauge[g].name, status[i].name, value[g]);
+            weft_buf_printf(out, "%s{", gauge[g].name);
+            weft_metrics_put_label(out, "scanner", status[i].name);
+            weft_buf_printf(out, "} %.17g\n", value[g]);
         }
     }
 }

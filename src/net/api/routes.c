@@ -417,20 +417,20 @@ static const struct weft_route routes[] = {
         .shape = WEFT_SHAPE_PAGE,
     },
     {
-        RUNS(TOKEN_CREATE, weft_api_read, weft_token_create_run),
+        RUNS(TOKEN_CREATE, weft_api_read, weft_token_run),
         .body_max = BODY_TINY,
         .summary = "Make a token; its secret is told this once",
         .about = "No token hands out scopes that it lacks, nor another namespace than its own.",
         .creates = true,
     },
     {
-        RUNS(TOKEN_REVOKE, weft_token_revoke_read, weft_token_revoke_run),
+        RUNS(TOKEN_REVOKE, weft_token_read, weft_token_run),
         .summary = "Revoke a token, and tell what it was",
         .about = "It is refused at once by this server, and by others within a second.",
         .fails = RC(NOT_FOUND),
     },
     {
-        RUNS(TOKEN_ROTATE, weft_token_rotate_read, weft_token_rotate_run),
+        RUNS(TOKEN_ROTATE, weft_token_read, weft_token_run),
         .body_max = BODY_TINY,
         .summary = "Give a token another secret, told this once",
         .about = "The secret before it is good until the grace ends, by default not at all.",

@@ -460,6 +460,9 @@ static enum weft_rc start_daemon(struct weft_loop *loop, struct weft_err *err)
 enum weft_rc weft_loop_start(struct weft_server *server, struct weft_err *err)
 {
     const struct weft_server_config *config = &server->config;
+    enum weft_rc rc = weft_peers_fit(&server->config, err);
+    if (rc)
+        return rc;
     struct weft_loop *loop = weft_alloc(1, sizeof(*loop));
     loop->server = server;
     loop->last = &loop->answered;
@@ -473,7 +476,6 @@ enum weft_rc weft_loop_start(struct weft_server *server, struct weft_err *err)
     loop->peers.send_min = config->send_min;
     loop->bodies.most = config->body_bytes;
     loop->answers.most = config->answer_bytes;
-    enum weft_rc rc = WEFT_OK;
     if (config->tls_cert) {
         /* A handshake is part of the first stage, which the sweep bounds. */
         loop->tls = weft_tls_new((config->idle_s + config->receive_s + 60) * WEFT_SECOND);

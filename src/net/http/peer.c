@@ -37,16 +37,19 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "base/err.h"
 #include "base/log.h"
 #include "base/str.h"
-#include "net/http/link.h"
+#include "net/server.h"
 
+#include <inttypes.h>
 #include <linux/tcp.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 
 #define LEFT_US     WEFT_SECOND        /* what has arrived is read long before */
@@ -312,6 +315,49 @@ uint32_t weft_peers_spare(uint32_t max)
 {
     uint32_t spare = max / 2 + 2;
     return spare < WEFT_SPARE_CONNECTIONS ? spare : WEFT_SPARE_CONNECTIONS;
+}
+
+/* Raises the limit of descriptors to so many, if the system allows; returns the limit. */
+static uint64_t raise_limit(uint64_t wanted)
+{
+    struct rlimit now;
+    if (getrlimit(RLIMIT_NOFILE, &now) != 0)
+        return wanted; /* not known: accept() will tell */
+    if (now.rlim_cur >= wanted)
+        return now.rlim_cur;
+    /* The hard limit may be raised by root alone; where it cannot be, what it allows is taken. */
+    struct rlimit more = {.rlim_cur = wanted,
+                          .rlim_max = now.rlim_max < wanted ? wanted : now.rlim_max};
+    if (setrlimit(RLIMIT_NOFILE, &more) == 0)
+        return wanted;
+    more = (struct rlimit){.rlim_cur = now.rlim_max, .rlim_max = now.rlim_max};
+    return setrlimit(RLIMIT_NOFILE, &more) == 0 ? more.rlim_cur : now.rlim_cur;
+}
+
+enum weft_rc weft_peers_fit(struct weft_server_config *config, struct weft_err *err)
+{
+    enum { FILES = 64, FILES_PER_THREAD = 8, FEWEST = 32 }; /* beside connections of clients */
+    uint64_t files = FILES + (uint64_t)config->threads * FILES_PER_THREAD;
+    uint64_t asked = config->connections, spare = weft_peers_spare(config->connections);
+    uint64_t limit = raise_limit(files + asked + spare);
+    if (limit >= files + asked + spare)
+        return WEFT_OK;
+    if (limit <= files + FEWEST)
+        return weft_hint(err,
+                         weft_fail_field(err, WEFT_INVALID_VALUE, "connections",
+                                         "the process may have only %" PRIu64
+                                         " descriptors, %" PRIu64
+                                         " are needed without any connection",
+                                         limit, files + FEWEST),
+                         "raise the limit with `ulimit -n` or LimitNOFILE= of systemd");
+    uint64_t left = limit - files, with_few = (left - 2) / 3 * 2; /* their spare ones are a half */
+    config->connections = (uint32_t)(left > spare + with_few ? left - spare : with_few);
+    weft_warn(
+        "the limit of descriptors allows fewer connections; raise it with `ulimit -n` or "
+        "LimitNOFILE= of systemd",
+        F_U64("connections", config->connections), F_U64("asked", asked),
+        F_U64("descriptors", limit));
+    return WEFT_OK;
 }
 
 struct weft_peer *weft_peer_new(struct weft_peers *peers, int fd, const struct sockaddr *address)

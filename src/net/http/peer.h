@@ -8,6 +8,7 @@
  */
 
 #include "base/base.h"
+#include "weft/weft.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -15,6 +16,7 @@
 
 struct sockaddr;
 struct weft_address;
+struct weft_server_config;
 
 enum { WEFT_SPARE_CONNECTIONS = 128 }; /* accepted above config.connections, at most */
 
@@ -73,6 +75,13 @@ void weft_peers_done(struct weft_peers *peers); /* it has no connections any mor
  * WEFT_SPARE_CONNECTIONS.
  */
 uint32_t weft_peers_spare(uint32_t max);
+/*
+ * Lowers config->connections to what the limit of descriptors allows, after raising that if the
+ * system lets it; WEFT_INVALID_VALUE when there would be too few. Where accept() runs out of
+ * descriptors, connections that would be evicted keep new ones out, and the store cannot reconnect.
+ */
+WEFT_MUST_CHECK enum weft_rc weft_peers_fit(struct weft_server_config *config,
+                                            struct weft_err *err);
 /* A connection has come, of this address or NULL. It, or another one, may be shut at once. */
 struct weft_peer *weft_peer_new(struct weft_peers *peers, int fd, const struct sockaddr *address);
 void weft_peer_free(struct weft_peers *peers, struct weft_peer *peer);

@@ -64,9 +64,7 @@ static enum weft_rc read_file(const char *path, const char *field, char **ret_te
     if (fd < 0)
         return weft_fail_field(err, WEFT_INVALID_VALUE, field, "cannot read %.120s: %s", path,
                                strerror_r(errno, reason, sizeof(reason)));
-    char *text = malloc(FILE_MAX + 1);
-    if (!text)
-        weft_oom(FILE_MAX + 1);
+    char *text = weft_alloc(1, FILE_MAX + 1);
     size_t size = 0;
     ssize_t got = 1;
     while (size < FILE_MAX && got > 0) {
