@@ -156,8 +156,8 @@ static enum weft_rc read_items(struct weft_request *request, const struct weft_w
 }
 
 /*
- * True when the body looks like {"items": it tells the two forms apart without walking a large body
- * twice. A spelling that this misses, as with escapes, is found after the check.
+ * True when the body looks like {"items": so a large body need not be walked twice to find its
+ * form. A spelling that this misses, as with escapes, is found after the check.
  */
 static bool looks_bulk(const struct weft_buf *body)
 {

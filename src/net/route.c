@@ -128,7 +128,7 @@ const struct weft_route *weft_route_find(const struct weft_route_table *table, c
         const struct weft_route *route = &table->route[i];
         if (!fits(route, ret_match))
             continue;
-        /* A path of plain words beats one with a {name}: such routes stand before those. */
+        /* Routes of plain words stand in the table before routes with a {name}. */
         if (strcmp(route->op->method, method) == 0) {
             found = route;
             break;

@@ -339,22 +339,6 @@ enum weft_rc weft_server_listen(const struct weft_server_config *config,
     return WEFT_OK;
 }
 
-enum weft_rc weft_server_start(const struct weft_server_config *config,
-                               struct weft_server **ret_server, struct weft_err *err)
-{
-    struct weft_server *server;
-    enum weft_rc rc = weft_server_listen(config, &server, err);
-    if (rc)
-        return rc;
-    rc = weft_server_open(server, err);
-    if (rc) {
-        weft_server_free(server);
-        return rc;
-    }
-    *ret_server = server;
-    return WEFT_OK;
-}
-
 const char *weft_server_url(const struct weft_server *server)
 {
     return weft_loop_url(server->loop);

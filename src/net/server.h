@@ -56,7 +56,7 @@ struct weft_server_config {
     const struct weft_scanner_setting *scanners; /* WEFT_SCANNER_COUNT of them; NULL: defaults */
     const char *cors_origin; /* sites whose pages may call, with commas; "*": all; NULL: none */
     const char *host; /* without tokens: names of the server besides loopback's; NULL: none */
-    const struct weft_route_table *routes; /* borrowed; NULL: those of the API */
+    const struct weft_route_table *routes; /* borrowed; NULL: weft_routes */
 };
 
 /* A bound and listening socket. */
@@ -104,10 +104,6 @@ WEFT_MUST_CHECK enum weft_rc weft_server_listen(const struct weft_server_config 
  * WEFT_UNAVAILABLE with WEFT_CAUSE_LOST: the store cannot be reached, which may change by itself.
  */
 WEFT_MUST_CHECK enum weft_rc weft_server_open(struct weft_server *server, struct weft_err *err);
-/* Both, one try. On success the caller ends it with _free(). */
-WEFT_MUST_CHECK enum weft_rc weft_server_start(const struct weft_server_config *config,
-                                               struct weft_server **ret_server,
-                                               struct weft_err *err);
 /* "http://127.0.0.1:7717": as it was bound. */
 const char *weft_server_url(const struct weft_server *server);
 /*

@@ -5,6 +5,7 @@
  * first one's, both are on the list, and one that stops leaves it.
  */
 
+#include "server_fixture.h"
 #include "tap.h"
 
 #include "base/arena.h"
@@ -12,7 +13,6 @@
 #include "base/log.h"
 #include "engine/admin/replicas.h"
 #include "engine/engine.h"
-#include "net/server.h"
 #include "net/upkeep/presence.h"
 #include "net/upkeep/supervisor.h"
 

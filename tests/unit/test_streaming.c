@@ -5,6 +5,7 @@
  * of answers: over sockets, against a server with routes of its own.
  */
 
+#include "server_fixture.h"
 #include "tap.h"
 
 #include "base/clock.h"
@@ -12,7 +13,6 @@
 #include "base/log.h"
 #include "net/metrics.h"
 #include "net/request.h"
-#include "net/server.h"
 #include "net/wait/wait_ends.h"
 #include "weft/weft.h"
 

@@ -8,13 +8,13 @@
  * healthy run never reaches.
  */
 
+#include "server_fixture.h"
 #include "tap.h"
 
 #include "base/base.h"
 #include "client/client.h"
 #include "client/worker/wake.h"
 #include "engine/admin/check.h"
-#include "net/server.h"
 #include "store/fault/fault.h"
 #include "store/store.h"
 #include "weft/weft.h"

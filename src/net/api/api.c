@@ -7,10 +7,8 @@
 #include "base/alloc.h"
 #include "base/buf.h"
 #include "base/clock.h"
-#include "base/err.h"
 #include "base/json.h"
 #include "base/limits.h"
-#include "base/str.h"
 #include "core/cursor.h"
 #include "engine/call.h"
 #include "net/api/api_counts.h"
@@ -102,6 +100,24 @@ enum weft_rc weft_api_reply_page(struct weft_request *request, const struct weft
     return WEFT_OK;
 }
 
+enum weft_rc weft_api_reply(struct weft_request *request, enum weft_rc rc, const void *message)
+{
+    if (!rc)
+        weft_reply_wire(request, 200, request->route->op->gives, message);
+    return rc;
+}
+
+void weft_api_reply_made(struct weft_request *request, const struct weft_id *id, bool duplicate,
+                         const void *message)
+{
+    const struct weft_op_info *op = request->route->op;
+    char text[WEFT_ID_TEXT];
+    weft_id_print(id, text);
+    weft_reply_header(request, "Location",
+                      weft_arena_printf(request->arena, "%s/%s", op->path, text));
+    weft_reply_wire(request, duplicate ? 200 : 201, op->gives, message);
+}
+
 void weft_api_put_error(const struct weft_err *error, enum weft_fence fence,
                         struct weft_json_writer *out)
 {
@@ -116,7 +132,7 @@ enum weft_rc weft_api_read_message(struct weft_request *request, void *ret_messa
     return weft_request_read(request, route->may_be_empty, route->op->takes, ret_message, err);
 }
 
-/* ---- Handlers that the row of the operation tells all ---------------------------------------- */
+/* ---- Handlers of rows that say all there is to know ------------------------------------------ */
 
 enum weft_rc weft_api_read(struct weft_request *request, struct weft_err *err)
 {
@@ -156,13 +172,9 @@ enum weft_rc weft_api_run(struct weft_request *request, struct weft_err *err)
                                       .out = &out,
                                       .arena = request->arena};
     enum weft_rc rc = weft_engine_call(request->server->engine, &call, err);
-    if (rc)
-        return rc;
-    if (route->shape == WEFT_SHAPE_BYTES)
-        weft_reply_bytes(request, out.bytes.data, out.bytes.size,
-                         out.bytes.content_type ? out.bytes.content_type
-                                                : "application/octet-stream");
-    else
-        weft_reply_wire(request, 200, route->op->gives, &out);
+    if (rc || route->shape != WEFT_SHAPE_BYTES)
+        return weft_api_reply(request, rc, &out);
+    weft_reply_bytes(request, out.bytes.data, out.bytes.size,
+                     out.bytes.content_type ? out.bytes.content_type : "application/octet-stream");
     return WEFT_OK;
 }

@@ -8,7 +8,7 @@
 
 #include <pthread.h>
 
-/* What /metrics tells of the process, as it was last written: see add_figures(). */
+/* The part of /metrics about the process, as it was last written: see add_figures(). */
 struct weft_figures {
     pthread_mutex_t lock; /* over all below */
     struct weft_buf text;
@@ -52,6 +52,11 @@ struct weft_api_page {
         .item = (item_), .stride = sizeof(*(item_)), .count = (count_), __VA_ARGS__})
 /* Returns WEFT_OK. */
 enum weft_rc weft_api_reply_page(struct weft_request *request, const struct weft_api_page *page);
+/* Answers with the message that the operation gives, unless rc is a failure; returns rc. */
+enum weft_rc weft_api_reply(struct weft_request *request, enum weft_rc rc, const void *message);
+/* The same with 201 and where it is now; 200 for a duplicate. */
+void weft_api_reply_made(struct weft_request *request, const struct weft_id *id, bool duplicate,
+                         const void *message);
 /* Adds "error":{...}. */
 void weft_api_put_error(const struct weft_err *error, enum weft_fence fence,
                         struct weft_json_writer *out);

@@ -126,7 +126,7 @@ enum weft_rc weft_lane_put_read(struct weft_request *request, struct weft_err *e
     if (rc)
         return rc;
     const char *name = weft_request_path(request, "lane");
-    /* What GET gave may be sent back as it is. */
+    /* The answer of GET may be sent back as it is. */
     if (lane->name && strcmp(lane->name, name) != 0)
         return weft_fail_field(err, WEFT_INVALID_VALUE, "lane",
                                "the path names another lane than the body");
@@ -139,9 +139,7 @@ enum weft_rc weft_lane_put_run(struct weft_request *request, struct weft_err *er
 {
     enum weft_rc rc =
         weft_engine_lane_put(request->server->engine, request->ns, request->state, err);
-    if (!rc)
-        weft_reply_wire(request, 200, &weft_wire_lane, request->state);
-    return rc;
+    return weft_api_reply(request, rc, request->state);
 }
 
 /* ---- Workers --------------------------------------------------------------------------------- */
@@ -184,9 +182,9 @@ enum weft_rc weft_goodbye_run(struct weft_request *request, struct weft_err *err
 /* ---- Tokens ---------------------------------------------------------------------------------- */
 
 /*
- * What the token of the request reaches is decided by the engine; a server that asks for no tokens
- * lets every client in as an admin. Secrets are in answers and nowhere else: log lines have ids and
- * names.
+ * The engine decides which tokens the token of the request reaches; a server that asks for no
+ * tokens lets every client in as an admin. Secrets are in answers and nowhere else: log lines have
+ * ids and names.
  */
 static struct weft_token_caller caller_of(const struct weft_request *request)
 {
@@ -322,7 +320,7 @@ enum weft_rc weft_token_run(struct weft_request *request, struct weft_err *err)
 /* ---- Servers and scanners -------------------------------------------------------------------- */
 
 /*
- * What this server says of its own scanners comes from its memory; the scanners of other servers
+ * The scanners of this server are shown from its memory; the scanners of other servers
  * are known from the rows that these servers write with each heartbeat.
  */
 
@@ -333,7 +331,7 @@ struct cursor {
     const char *scanner; /* NULL: the list is one of replicas */
 };
 
-/* "ID" or "ID/NAME": what the last item of the page before was. */
+/* "ID" or "ID/NAME": the last item of the page before. */
 static enum weft_rc read_cursor(const char *after, bool scanners, struct cursor *ret_cursor,
                                 struct weft_err *err)
 {
@@ -420,7 +418,7 @@ static bool is_of(const struct weft_scanner_status *status, const struct weft_id
     return weft_id_cmp(&status->replica, replica) == 0;
 }
 
-/* The list as it is shown: what is in the rows, but of this server what it knows itself. */
+/* The list as it is shown: the rows of other servers, and the scanners of this one from memory. */
 static struct weft_scanners all_scanners(struct weft_server *server,
                                          const struct weft_replica_rows *rows,
                                          struct weft_arena *arena)
@@ -507,6 +505,5 @@ enum weft_rc weft_scan_run(struct weft_request *request, struct weft_err *err)
         .next_due_us = report.next_due_us,
         .duration_us = weft_boot_us() - begun_us,
     };
-    weft_reply_wire(request, 200, &weft_wire_pass, &pass);
-    return WEFT_OK;
+    return weft_api_reply(request, WEFT_OK, &pass);
 }

@@ -249,8 +249,7 @@ static enum weft_rc run_filter(struct weft_request *request, const struct many *
                                            .changed = sweep.changed,
                                            .more = sweep.more,
                                            .next = sweep.more ? sweep.next : NULL};
-    weft_reply_wire(request, 200, &weft_wire_sweep, &answer);
-    return WEFT_OK;
+    return weft_api_reply(request, WEFT_OK, &answer);
 }
 
 /* Gives each id its answer: that it is no id, or the next answer of the engine. */

@@ -3,7 +3,7 @@
 /*
  * Reading executions: one, as it is or when it is over, its attempts; and GET /v1/executions, a
  * page as JSON, or everything as lines of JSON. Pages and lines are read and sent in parts of about
- * PART bytes: what was read for a part is freed before it is sent, and the next one is read when it
+ * PART bytes: rows read for a part are freed before it is sent, and the next one is read when it
  * has gone. So a list of any length, read however slowly, takes the memory of a part. A page that
  * fits one part is sent whole, with its length.
  */
@@ -51,9 +51,7 @@ static enum weft_rc reply_now(struct weft_request *request, const struct weft_id
 {
     struct weft_execution execution;
     enum weft_rc rc = describe(request, id, request->arena, &execution, err);
-    if (!rc)
-        weft_reply_wire(request, 200, &weft_wire_execution, &execution);
-    return rc;
+    return weft_api_reply(request, rc, &execution);
 }
 
 enum weft_rc weft_execution_read(struct weft_request *request, struct weft_err *err)
@@ -72,7 +70,7 @@ enum weft_rc weft_execution_run(struct weft_request *request, struct weft_err *e
     struct weft_execution execution;
     if (wanted->until_us == 0)
         return reply_now(request, &wanted->id, err);
-    /* A request that waits looks many times: it keeps nothing of what it read. */
+    /* A request that waits looks many times: each look has an arena of its own. */
     struct weft_arena *arena = weft_arena_new();
     enum weft_rc rc = describe(request, &wanted->id, arena, &execution, err);
     bool waits = !rc && weft_state_living(execution.state) &&
@@ -205,7 +203,7 @@ enum weft_rc weft_executions_read(struct weft_request *request, struct weft_err 
 
 /* ---- Parts ----------------------------------------------------------------------------------- */
 
-/* How many executions fill what is left of a part, by the average size so far. */
+/* How many executions fill the rest of a part, by the average size so far. */
 static uint32_t read_next(const struct list_state *list, size_t room)
 {
     if (list->sent == 0)

@@ -75,12 +75,9 @@ void weft_flow_submit_write(struct weft_request *request)
         weft_reply_error(request, &err);
         return;
     }
-    char id[WEFT_ID_TEXT];
-    weft_id_print(&answer->id, id);
-    weft_reply_header(request, "Location", weft_arena_printf(request->arena, "/v1/flows/%s", id));
     struct weft_wire_flow_submitted flow =
         submitted(request, answer, spec->nodes, spec->node_count);
-    weft_reply_wire(request, answer->duplicate ? 200 : 201, &weft_wire_flow_submitted, &flow);
+    weft_api_reply_made(request, &answer->id, answer->duplicate, &flow);
 }
 
 /* A flow that is too large to share a transaction. */
@@ -112,8 +109,7 @@ enum weft_rc weft_flow_grow_run(struct weft_request *request, struct weft_err *e
     }
     struct weft_wire_flow_submitted flow =
         submitted(request, &answer, growth->nodes, growth->node_count);
-    weft_reply_wire(request, 200, &weft_wire_flow_grown, &flow);
-    return WEFT_OK;
+    return weft_api_reply(request, WEFT_OK, &flow);
 }
 
 enum weft_rc weft_flow_edges_run(struct weft_request *request, struct weft_err *err)
@@ -121,10 +117,7 @@ enum weft_rc weft_flow_edges_run(struct weft_request *request, struct weft_err *
     struct weft_wire_flow_submitted linked = {0};
     enum weft_rc rc =
         weft_engine_flow_edges(request->server->engine, request->state, &linked.revision, err);
-    if (rc)
-        return rc;
-    weft_reply_wire(request, 200, &weft_wire_flow_linked, &linked);
-    return WEFT_OK;
+    return weft_api_reply(request, rc, &linked);
 }
 
 /* ---- Looking --------------------------------------------------------------------------------- */
@@ -172,10 +165,7 @@ enum weft_rc weft_flow_run(struct weft_request *request, struct weft_err *err)
     }
     enum weft_rc rc =
         weft_engine_flow(request->server->engine, &wanted->asking, request->arena, &page, err);
-    if (rc)
-        return rc;
-    weft_reply_wire(request, 200, &weft_wire_flow_page, &page);
-    return WEFT_OK;
+    return weft_api_reply(request, rc, &page);
 }
 
 enum weft_rc weft_flow_nodes_run(struct weft_request *request, struct weft_err *err)

@@ -201,8 +201,8 @@ static void put_scanners(struct weft_server *server, struct weft_arena *arena, s
 }
 
 /*
- * What this process knows. Writing it takes the loop thread about half a millisecond, in which no
- * other request is read; a request within FRESH_US after that gets the same text again.
+ * The figures of this process. Writing them takes the loop thread about half a millisecond, in
+ * which no other request is read; a request within FRESH_US after that gets the same text again.
  */
 static void add_figures(struct weft_request *request, struct weft_buf *out)
 {
@@ -222,9 +222,9 @@ static void add_figures(struct weft_request *request, struct weft_buf *out)
 }
 
 /*
- * With the counts of the namespace as `counts` has them; the rest is what this process knows. It
+ * With the counts of the namespace as `counts` has them; the rest is about this process. It
  * counts the requests and the rows of all namespaces together, so a token that is bound to one of
- * them does not get it: the differences would tell what the other namespaces do.
+ * them does not get it: the differences would show what the other namespaces do.
  */
 static void reply_metrics(struct weft_request *request, const struct weft_buf *counts)
 {

@@ -11,7 +11,6 @@
 
 #include "base/arena.h"
 #include "base/clock.h"
-#include "base/err.h"
 #include "base/json.h"
 #include "core/state.h"
 #include "engine/job/lease_watch.h"
@@ -41,15 +40,10 @@ enum weft_rc weft_submit_read(struct weft_request *request, struct weft_err *err
 
 static void answer_submit(struct weft_request *request, const struct weft_submitted *answer)
 {
-    if (answer->err.rc) {
+    if (answer->err.rc)
         weft_reply_error(request, &answer->err);
-        return;
-    }
-    char id[WEFT_ID_TEXT];
-    weft_id_print(&answer->id, id);
-    weft_reply_header(request, "Location",
-                      weft_arena_printf(request->arena, "/v1/executions/%s", id));
-    weft_reply_wire(request, answer->duplicate ? 200 : 201, &weft_wire_submitted, answer);
+    else
+        weft_api_reply_made(request, &answer->id, answer->duplicate, answer);
 }
 
 static void write_item(const struct weft_items *items, size_t i, struct weft_json_writer *out)

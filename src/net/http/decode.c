@@ -66,7 +66,7 @@ static enum weft_rc broken(const char *name, const char *why, struct weft_err *e
 
 /* ---- gzip ------------------------------------------------------------------------------------ */
 
-/* Members may follow each other; the reader of the next one notices what is none. */
+/* Members may follow each other; bytes behind a member that are no member are refused. */
 static enum weft_rc run_gzip(const struct weft_decode *decode, z_stream *stream, uint8_t *chunk,
                              struct weft_buf *out, struct weft_err *err)
 {

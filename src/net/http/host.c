@@ -108,7 +108,7 @@ static bool ends_with(const char *text, const char *end)
     return size >= wanted && strcmp(text + size - wanted, end) == 0;
 }
 
-/* What is wrong with it; NULL: nothing. */
+/* Why a browser would not send this origin; NULL: it would. */
 static const char *fault_of(const char *origin)
 {
     const char *host = strstr(origin, "://");

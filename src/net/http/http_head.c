@@ -36,7 +36,7 @@ void weft_head_request_id(struct weft_link *link)
     char text[WEFT_ID_TEXT];
     weft_id_new(&id, weft_boot_us(), -1);
     weft_id_print(&id, text);
-    memcpy(link->request_id, text + 19, 17); /* what is random */
+    memcpy(link->request_id, text + 19, 17); /* the random digits */
     link->request_id[17] = '\0';
 }
 

@@ -7,7 +7,7 @@
  * headers, once for each piece of the body and once more at its end, and on_completed() when all is
  * over. A request that must wait for an engine thread has its connection suspended;
  * weft_loop_answer() resumes it, and on_request() is called once more to send the answer. While it
- * is suspended the loop does not touch it, so it is the other threads' alone.
+ * is suspended the loop does not touch it, so it belongs to the other thread alone.
  *
  * Requests on one connection come one after the other, so a connection has one link at a time.
  *
@@ -42,9 +42,9 @@
 #include <unistd.h>
 
 enum {
-    HEADERS_MAX = 16 << 10, /* request line and headers of one request, and what is sent */
-    READ_ALWAYS = 4 << 10,  /* a body of so much is read here */
-    READ_INLINE = 32 << 10, /* so is this, unless the turn has read enough: see reads_here() */
+    HEADERS_MAX = 16 << 10, /* libmicrohttpd's buffer of a connection: the head of a request */
+    READ_ALWAYS = 4 << 10,  /* a body of at most so many bytes is read by the loop thread */
+    READ_INLINE = 32 << 10, /* such a body too, unless the turn has read READ_TURN */
     READ_TURN = 128 << 10,
 };
 
@@ -144,10 +144,10 @@ static void *on_target(void *context, const char *target, struct MHD_Connection 
 }
 
 /*
- * Whether the body is read by this thread. An engine thread costs a small one more than reading it
- * takes, but all others wait for this thread: bodies of numbers take some 15 ms for each MB, and
- * hundreds may come in one turn. What is beyond goes to the engine threads, where namespaces take
- * turns.
+ * Whether the body is read by this thread. Handing a small body to an engine thread costs more than
+ * reading it, but all other requests wait for this thread: bodies of numbers take some 15 ms for
+ * each MB, and hundreds may come in one turn. Bodies beyond that go to the engine threads, where
+ * namespaces take turns.
  */
 static bool reads_here(struct weft_loop *loop, const struct weft_request *request)
 {
@@ -331,7 +331,7 @@ void weft_loop_answer(struct weft_server *server, struct weft_request **request,
         poke(loop);
 }
 
-/* What others left for this turn. */
+/* What other threads left for this turn. */
 struct left {
     struct weft_request *answered;
     bool quiesce, ended, slim;

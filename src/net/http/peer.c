@@ -1,35 +1,37 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * libmicrohttpd ends connections on which nothing happens; one that sends or takes a byte now and
- * then would live for ever. So each stage has a limit of its own, and a connection over it is shut;
- * the loop finds it closed and frees it. So is one whose client has left, or takes less of its
- * answer than send_min, or nothing while answers fill their memory.
+ * libmicrohttpd ends connections on which nothing happens; a client that sends or takes a byte now
+ * and then would keep its connection for ever. So each stage has a limit of its own, and a
+ * connection over it is shut; the loop finds it closed and frees it. A connection is shut too when
+ * its client has left, takes less of its answer than send_min, or takes nothing while answers fill
+ * their memory.
  *
  * A connection is a stranger until it has sent the head of a request that is let in: with a good
  * token, or at a server that wants none. When there are more connections than may be, the oldest
- * stranger between requests, or in the middle of one that was not let in yet, is shut. So silent
- * connections, however many, do not keep others out. One whose request is carried out, waits or is
- * being answered is never shut for this. libmicrohttpd stops accepting a few connections (`spare`)
- * above the limit: a new one must be accepted before an old one can be chosen.
+ * stranger between requests, or in the middle of a request that was not let in yet, is shut. So
+ * silent connections, however many, do not keep other clients out. A connection whose request is
+ * carried out, waits or is being answered is never shut for this. libmicrohttpd stops accepting a
+ * few connections (`spare`) above the limit: a new one must be accepted before an old one can be
+ * chosen.
  *
- * Strangers never take the place of a connection that was let in. But when one of them is let in
- * and there are more such connections than may be, one that rests between two requests is closed,
- * as HTTP/1.1 lets a server do: one of the address and the namespace that have most, and of these
+ * Strangers never take the place of a connection that was let in. But when a stranger is let in and
+ * there are more such connections than may be, a connection that rests between two requests is
+ * closed, as HTTP/1.1 lets a server do: of the address and the namespace that have most connections
  * the one that has rested longest. It is closed for reading only ("retired"): a request that came
  * in at the same moment is carried out and answered, and libmicrohttpd closes the connection at
- * the end of what it can read. One that has not rested for RESTED_US, whose client may be about to
- * send, is closed only when none has. When none rests at all, the new one is `extra`: its answer
- * tells the client that the connection ends with it, unless there is room by then. So connections
- * that were let in do not fill the spare places for good, and new ones, and /healthz on them, are
- * answered.
+ * the end of what it can read. A connection that has not rested for RESTED_US, whose client may be
+ * about to send, is closed only when no connection has rested so long. When none rests at all, the
+ * new connection is `extra`: its answer says that the connection ends with it, unless there is room
+ * by then. So connections that were let in do not fill the spare places for good, and requests on
+ * new connections, such as /healthz, are answered.
  *
  * Each address has a limit too (a v6 one together with the other addresses of its /64). A new
  * connection above it takes the place of the oldest stranger of the same address, or is shut
  * itself. This machine's own address has a limit only when one is set.
  *
  * Shutting a socket is all that happens here: on_connection() of the loop follows, and frees the
- * peer. What a client had sent by then may still be read and carried out; it gets no answer, as on
+ * peer. A request that a client had sent by then may still be carried out; it gets no answer, as on
  * any connection that breaks.
  */
 
@@ -52,13 +54,13 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 
-#define LEFT_US     WEFT_SECOND        /* what has arrived is read long before */
+#define LEFT_US     WEFT_SECOND        /* bytes that have arrived are read long before */
 #define PROGRESS_US (10 * WEFT_SECOND) /* in which a client takes send_min of its answer */
 #define STANDS_US   (2 * WEFT_SECOND)  /* it goes when memory is short and it took nothing */
 #define LOITER_US   WEFT_SECOND /* a stranger that was quiet for so long goes when all is full */
-#define RESTED_US   WEFT_SECOND /* and so does one that was let in and rests, for one that comes */
+#define RESTED_US   WEFT_SECOND /* a connection that rested so long makes room for a new one */
 
-enum { RESTING_LOOKS = 1024 }; /* resting ones among which one is chosen */
+enum { RESTING_LOOKS = 1024 }; /* resting connections among which one is chosen */
 
 /* ---- Addresses ------------------------------------------------------------------------------- */
 
@@ -67,7 +69,7 @@ struct weft_address {
     struct weft_address *next; /* in its bucket */
     uint8_t key[16];           /* v6, v4 mapped into it */
     uint32_t peers;            /* that point here */
-    uint32_t open;             /* of them, those not shut yet */
+    uint32_t open;             /* of these peers, the ones that are not shut */
     bool loopback;
 };
 
@@ -154,7 +156,7 @@ static void unlink_resting(struct weft_peers *peers, struct weft_peer *peer)
     peer->rests = false;
 }
 
-/* It has been shut, or is freed: it does not count any more. */
+/* The connection has been shut, or is freed: it does not count any more. */
 static void leave(struct weft_peers *peers, struct weft_peer *peer)
 {
     peer->shut = true;
@@ -322,10 +324,10 @@ static uint64_t raise_limit(uint64_t wanted)
 {
     struct rlimit now;
     if (getrlimit(RLIMIT_NOFILE, &now) != 0)
-        return wanted; /* not known: accept() will tell */
+        return wanted; /* not known: accept() will fail if it is too low */
     if (now.rlim_cur >= wanted)
         return now.rlim_cur;
-    /* The hard limit may be raised by root alone; where it cannot be, what it allows is taken. */
+    /* Only root may raise the hard limit; elsewhere the soft limit is raised up to it. */
     struct rlimit more = {.rlim_cur = wanted,
                           .rlim_max = now.rlim_max < wanted ? wanted : now.rlim_max};
     if (setrlimit(RLIMIT_NOFILE, &more) == 0)
@@ -444,8 +446,8 @@ static uint64_t acked_by(const struct weft_peer *peer)
 
 /*
  * Under the lock. True when a client takes less of its answer than it must; `ret_stands`: it took
- * nothing since the last sweep. What it took is what its machine acknowledged: the answer itself is
- * with libmicrohttpd, which does not tell.
+ * nothing since the last sweep. Bytes count as taken when its machine has acknowledged them: how
+ * much of the answer has been sent only libmicrohttpd knows.
  */
 static bool is_too_slow(const struct weft_peers *peers, struct weft_peer *peer, weft_usec now_us,
                         bool *ret_stands)
@@ -461,7 +463,7 @@ static bool is_too_slow(const struct weft_peers *peers, struct weft_peer *peer, 
     return now_us - peer->mark_us >= PROGRESS_US;
 }
 
-/* Under the lock: the slow ones go; and, while memory is short, those that stand still. */
+/* Under the lock: shuts slow clients, and, while memory is short, clients that take nothing. */
 static uint64_t shut_slow(struct weft_peers *peers, weft_usec now_us, uint64_t excess)
 {
     uint64_t slow = 0;

@@ -45,7 +45,7 @@ struct weft_peer {
     _Atomic bool retired; /* nothing new is read from it; an answer under way is still sent */
     /* While it sends: */
     size_t held;    /* bytes of its answer in memory */
-    bool looked;    /* what follows is known */
+    bool looked;    /* the members below are set */
     uint64_t acked; /* bytes that the client had taken at mark_us; all since it connected */
     uint64_t last;  /* the same at the last sweep */
     weft_usec mark_us;
@@ -61,7 +61,7 @@ struct weft_peers {
     weft_usec limit_us[WEFT_PEER_SENDING + 1];     /* 0: none */
     uint64_t send_min; /* bytes that a client takes of its answer in 10 s, or is hung up on */
     uint32_t max, per_address;            /* per_address 0: see peer.c */
-    uint32_t open, stranger_count;        /* without those that were shut */
+    uint32_t open, stranger_count;        /* without connections that were shut */
     uint32_t tenants[WEFT_PEERS_TENANTS]; /* connections that were let in, by namespace: by hash */
     struct weft_address *bucket[1 << WEFT_PEERS_BUCKET_BITS];
     uint64_t seed;
@@ -76,9 +76,10 @@ void weft_peers_done(struct weft_peers *peers); /* it has no connections any mor
  */
 uint32_t weft_peers_spare(uint32_t max);
 /*
- * Lowers config->connections to what the limit of descriptors allows, after raising that if the
- * system lets it; WEFT_INVALID_VALUE when there would be too few. Where accept() runs out of
- * descriptors, connections that would be evicted keep new ones out, and the store cannot reconnect.
+ * Lowers config->connections to the number that the limit of descriptors allows, after raising that
+ * limit if the system lets it; WEFT_INVALID_VALUE when there would be too few. Where accept() runs
+ * out of descriptors, connections that would be evicted keep new ones out, and the store cannot
+ * reconnect.
  */
 WEFT_MUST_CHECK enum weft_rc weft_peers_fit(struct weft_server_config *config,
                                             struct weft_err *err);

@@ -50,7 +50,7 @@ static enum MHD_Result queue(struct MHD_Connection *connection, unsigned status,
     return found ? found(connection, status, response) : MHD_NO;
 }
 
-/* The error for what libmicrohttpd would say; corrects the status. */
+/* The error in place of the answer of libmicrohttpd; corrects the status. */
 static struct weft_err refusal_of(unsigned *status)
 {
     struct weft_err err = {0};
@@ -114,7 +114,7 @@ static void send_refusal(struct MHD_Connection *connection, const struct weft_bu
     else
         (void)!send(fd, answer->data, answer->size, MSG_NOSIGNAL | MSG_DONTWAIT);
     (void)shutdown(fd, SHUT_WR);
-    char ignored[16384]; /* what the client has sent: unread, it would take the answer along */
+    char ignored[16384]; /* bytes of the client: left unread, they would reset the connection */
     for (size_t taken = 0; taken < WEFT_DISCARD_MAX; taken += sizeof(ignored))
         if (recv(fd, ignored, sizeof(ignored), MSG_DONTWAIT) <= 0)
             break;
@@ -138,7 +138,7 @@ MHD_queue_response(struct MHD_Connection *connection, unsigned status,
 
 enum {
     STREAM_BLOCK = 32 << 10,
-    SMALL_ANSWER = 16 << 10, /* is sent whatever the others hold */
+    SMALL_ANSWER = 16 << 10, /* is sent although other answers fill the memory */
 };
 
 struct weft_answers *weft_loop_answers(struct weft_loop *loop)
@@ -270,8 +270,8 @@ static void add_headers(struct weft_link *link, struct MHD_Response *response)
 }
 
 /*
- * Answers that are sent whatever the others hold: of claims, because the leases are given, and the
- * metrics, which show who holds the memory.
+ * Answers that are sent although other answers fill the memory: of claims, because the leases are
+ * given, and the metrics, which show how much memory answers take.
  */
 static bool is_sent_always(const struct weft_link *link)
 {
@@ -280,7 +280,7 @@ static bool is_sent_always(const struct weft_link *link)
            (route && (route->op->group == WEFT_GROUP_CLAIM || route->shape == WEFT_SHAPE_TEXT));
 }
 
-/* Answers with an error what cannot be sent. */
+/* Replaces an answer that cannot be sent by an error. */
 static void check_answer(struct weft_link *link)
 {
     const struct weft_reply *reply = &link->request.reply;

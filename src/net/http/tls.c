@@ -14,7 +14,6 @@
 #include "net/http/tls.h"
 
 #include "base/alloc.h"
-#include "base/arena.h"
 #include "base/clock.h"
 #include "base/err.h"
 
@@ -49,8 +48,8 @@ struct pair {
 
 struct weft_tls {
     weft_usec handshake_us;
-    pthread_mutex_t lock; /* over what follows */
-    struct pair *current; /* and behind it those that were replaced; NULL: none yet */
+    pthread_mutex_t lock; /* over all below */
+    struct pair *current; /* behind it the pairs that it replaced; NULL: none yet */
 };
 
 static _Thread_local struct weft_tls *serving;
@@ -99,7 +98,7 @@ struct weft_tls *weft_tls_new(weft_usec handshake_us)
     return tls;
 }
 
-/* Frees this one and all that were replaced before it. */
+/* Frees this pair and all pairs that were replaced before it. */
 static void free_all(struct pair *pair)
 {
     while (pair) {
