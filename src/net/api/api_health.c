@@ -228,48 +228,47 @@ static void add_figures(struct weft_request *request, struct weft_buf *out)
  */
 static void reply_metrics(struct weft_request *request, const struct weft_buf *counts)
 {
-    struct weft_buf text;
-    weft_buf_init(&text, METRICS_MAX);
+    weft_reply_bytes(request, "", 0, "text/plain; version=0.0.4; charset=utf-8");
+    struct weft_buf *text = &request->reply.body;
     if (!request->ns_fixed)
-        add_figures(request, &text);
-    put_build(&text);
-    weft_buf_add(&text, counts->data, counts->size);
+        add_figures(request, text);
+    put_build(text);
+    weft_buf_add(text, counts->data, counts->size);
     /* Metrics are asked for when things go wrong: a store that is away is one more number. */
-    put_number(&text, "weft_store_up", "1 when the store answered just now.",
+    put_number(text, "weft_store_up", "1 when the store answered just now.",
                store_answers(request->server));
-    weft_reply_bytes(request, text.data, text.size, "text/plain; version=0.0.4; charset=utf-8");
-    weft_buf_done(&text);
 }
 
-/*
- * The loop answers from memory. Only the first request for a namespace in a while, whose counts
- * are not kept, goes to an engine thread; from then on upkeep keeps them: see weft_counts_keep().
- * While the store is away none does: old counts are better than none.
- */
-enum weft_rc weft_metrics_read(struct weft_request *request, struct weft_err *err)
+/* From memory, which may have no counts; or, on an engine thread, from the store if need be. */
+static enum weft_rc answer_metrics(struct weft_request *request, bool from_memory)
 {
     const struct weft_counts_of of = {.ns = request->ns, .text = WEFT_COUNTS_METRICS};
+    struct weft_counts_cache *cache = request->server->api->counts;
     struct weft_buf counts;
-    (void)err;
     weft_buf_init(&counts, METRICS_MAX);
-    bool away = !store_answers(request->server);
-    bool kept = weft_counts_cache_glance(request->server->api->counts, &of, away, &counts);
-    if (kept || away)
+    bool away = from_memory && !store_answers(request->server);
+    bool known = from_memory
+                     ? weft_counts_cache_glance(cache, &of, away, &counts)
+                     : !weft_counts_cache_get(cache, request->server->engine, &of, &counts, NULL);
+    if (known || away || !from_memory) /* without counts, if they cannot be had */
         reply_metrics(request, &counts);
     weft_buf_done(&counts);
     return WEFT_OK;
 }
 
+/*
+ * The loop answers from memory. Only the first request for a namespace in a while, whose counts
+ * are not kept, goes to an engine thread; from then on upkeep keeps them: see weft_counts_keep().
+ * While the store is away no request does: old counts are better than none.
+ */
+enum weft_rc weft_metrics_read(struct weft_request *request, struct weft_err *err)
+{
+    (void)err;
+    return answer_metrics(request, true);
+}
+
 enum weft_rc weft_metrics_run(struct weft_request *request, struct weft_err *err)
 {
-    const struct weft_counts_of of = {.ns = request->ns, .text = WEFT_COUNTS_METRICS};
-    struct weft_counts_cache *cache = request->server->api->counts;
-    struct weft_buf counts;
     (void)err;
-    weft_buf_init(&counts, METRICS_MAX);
-    enum weft_rc rc = weft_counts_cache_get(cache, request->server->engine, &of, &counts, NULL);
-    (void)rc; /* without counts, then */
-    reply_metrics(request, &counts);
-    weft_buf_done(&counts);
-    return WEFT_OK;
+    return answer_metrics(request, false);
 }

@@ -72,6 +72,79 @@ static void put_tags(const struct weft_route_table *routes, struct weft_json_wri
     weft_json_end_array(out);
 }
 
+/* ---- Schemas --------------------------------------------------------------------------------- */
+
+static const char *state_word(size_t i)
+{
+    return ++i < WEFT_STATE_COUNT ? weft_state_name((enum weft_state)i) : NULL;
+}
+
+static const char *flow_state_word(size_t i)
+{
+    return i < WEFT_FLOW_STATE_COUNT ? weft_wire_flow_states[i] : NULL;
+}
+
+static const char *code_word(size_t i)
+{
+    return ++i < WEFT_RC_COUNT ? weft_rc_wire((enum weft_rc)i) : NULL;
+}
+
+static const char *fence_word(size_t i)
+{
+    return ++i <= WEFT_FENCE_UNKNOWN ? weft_fence_name((enum weft_fence)i) : NULL;
+}
+
+/* Marks in the text of a schema; each stands for a list of words, with commas between them. */
+static const struct {
+    const char *mark;
+    const char *(*word)(size_t i); /* NULL: there is no i-th one */
+} WORDS[] = {
+    {"$states", state_word},
+    {"$flow_states", flow_state_word},
+    {"$codes", code_word},
+    {"$fences", fence_word},
+};
+
+/* Appends the text that the mark stands for, an unknown mark as it is; returns the text behind it.
+ */
+static const char *add_mark(struct weft_buf *text, const char *mark, const struct weft_route *route)
+{
+    size_t size = 1 + strspn(mark + 1, "abcdefghijklmnopqrstuvwxyz_");
+    bool takes = size == 6 && strncmp(mark, "$takes", size) == 0;
+    if (takes || (size == 6 && strncmp(mark, "$gives", size) == 0)) {
+        weft_buf_printf(text, REF("%s"),
+                        weft_wire_name(takes ? route->op->takes : route->op->gives));
+        return mark + size;
+    }
+    for (size_t i = 0; i < WEFT_LEN(WORDS); i++) {
+        if (strlen(WORDS[i].mark) != size || strncmp(WORDS[i].mark, mark, size) != 0)
+            continue;
+        const char *word;
+        for (size_t k = 0; (word = WORDS[i].word(k)); k++)
+            weft_buf_printf(text, "%s\"%s\"", k ? "," : "", word);
+        return mark + size;
+    }
+    weft_buf_add(text, mark, size);
+    return mark + size;
+}
+
+/* Writes the text of a schema; $takes and $gives are the messages of the route, or not used. */
+static void put_schema(struct weft_json_writer *out, const char *schema,
+                       const struct weft_route *route)
+{
+    struct weft_buf text;
+    weft_buf_init(&text, SIZE_MAX);
+    while (*schema) {
+        size_t plain = strcspn(schema, "$");
+        weft_buf_add(&text, schema, plain);
+        schema += plain;
+        if (*schema)
+            schema = add_mark(&text, schema, route);
+    }
+    weft_json_put_raw(out, text.data, text.size);
+    weft_buf_done(&text);
+}
+
 /* ---- Errors ---------------------------------------------------------------------------------- */
 
 /* The statuses of errors, in order, with the names of their responses. */
@@ -177,47 +250,24 @@ static void put_error_responses(const struct weft_route_table *routes, struct we
     weft_json_end_object(out);
 }
 
-static void put_error_schemas(struct weft_json_writer *out)
-{
-    weft_json_add_object(out, "Error");
-    weft_json_add_text(out, "type", "object");
-    weft_json_add_raw(out, "required", "[\"code\",\"message\"]");
-    weft_json_add_object(out, "properties");
-    weft_json_add_object(out, "code");
-    weft_json_add_text(out, "type", "string");
-    weft_json_add_array(out, "enum");
-    for (int rc = WEFT_OK + 1; rc < WEFT_RC_COUNT; rc++)
-        weft_json_put_text(out, weft_rc_wire((enum weft_rc)rc));
-    weft_json_end_array(out);
-    weft_json_end_object(out);
-    weft_json_add_raw(out, "message", "{\"type\":\"string\"}");
-    weft_json_add_raw(out, "hint",
-                      "{\"type\":[\"string\",\"null\"],\"description\":\"What to do\"}");
-    weft_json_add_raw(out, "field",
-                      "{\"type\":[\"string\",\"null\"],\"description\":\"What is to blame\"}");
-    weft_json_add_object(out, "reason");
-    weft_json_add_text(out, "type", "string");
-    weft_json_add_text(out, "description", "Why the lease is gone, when the code is fenced");
-    weft_json_add_array(out, "enum");
-    for (int fence = WEFT_FENCE_NONE + 1; fence <= WEFT_FENCE_UNKNOWN; fence++)
-        weft_json_put_text(out, weft_fence_name((enum weft_fence)fence));
-    weft_json_end_array(out);
-    weft_json_end_object(out);
-    weft_json_end_object(out);
-    weft_json_end_object(out);
-    weft_json_add_raw(
-        out, "ErrorAnswer",
-        "{\"type\":\"object\",\"required\":[\"error\"],\"properties\":{\"error\":{\"$ref\":"
-        "\"#/components/schemas/Error\"}}}");
-    weft_json_add_raw(out, "ItemId",
-                      "{\"type\":\"object\",\"required\":[\"id\"],\"properties\":{\"id\":{\"type\":"
-                      "\"string\",\"format\":\"uuid\"}}}");
-    weft_json_add_raw(
-        out, "ItemError",
-        "{\"type\":\"object\",\"required\":[\"id\",\"error\"],\"properties\":{\"id\":{"
-        "\"type\":[\"string\",\"null\"]},\"error\":{\"$ref\":"
-        "\"#/components/schemas/Error\"}}}");
-}
+static const struct {
+    const char *name, *schema;
+} ERROR_SCHEMAS[] = {
+    {"Error",
+     "{\"type\":\"object\",\"required\":[\"code\",\"message\"],\"properties\":{\"code\":{\"type\":"
+     "\"string\",\"enum\":[$codes]},\"message\":{\"type\":\"string\"},\"hint\":{\"type\":"
+     "[\"string\",\"null\"],\"description\":\"What to do\"},\"field\":{\"type\":[\"string\","
+     "\"null\"],\"description\":\"What is to blame\"},\"reason\":{\"type\":\"string\","
+     "\"description\":\"Why the lease is gone, when the code is fenced\",\"enum\":[$fences]}}}"},
+    {"ErrorAnswer",
+     "{\"type\":\"object\",\"required\":[\"error\"],\"properties\":{\"error\":" REF("Error") "}}"},
+    {"ItemId",
+     "{\"type\":\"object\",\"required\":[\"id\"],\"properties\":{\"id\":{\"type\":"
+     "\"string\",\"format\":\"uuid\"}}}"},
+    {"ItemError",
+     "{\"type\":\"object\",\"required\":[\"id\",\"error\"],\"properties\":{\"id\":{"
+     "\"type\":[\"string\",\"null\"]},\"error\":" REF("Error") "}}"},
+};
 
 static void put_components(const struct weft_route_table *routes, struct weft_json_writer *out)
 {
@@ -227,7 +277,10 @@ static void put_components(const struct weft_route_table *routes, struct weft_js
         weft_json_key(out, weft_wire_name(weft_wire_messages[i]));
         weft_wire_schema(weft_wire_messages[i], out);
     }
-    put_error_schemas(out);
+    for (size_t i = 0; i < WEFT_LEN(ERROR_SCHEMAS); i++) {
+        weft_json_key(out, ERROR_SCHEMAS[i].name);
+        put_schema(out, ERROR_SCHEMAS[i].schema, NULL);
+    }
     weft_json_end_object(out);
     put_error_responses(routes, out);
     weft_json_add_raw(
@@ -244,36 +297,6 @@ static void put_components(const struct weft_route_table *routes, struct weft_js
     weft_json_end_object(out);
 }
 
-/* ---- Schemas of routes ----------------------------------------------------------------------- */
-
-static void add_word(struct weft_buf *words, const char *word)
-{
-    weft_buf_printf(words, "%s\"%s\"", words->size ? "," : "", word);
-}
-
-/* Writes a schema of routes.h, with the words for which [$states] and [$flow_states] stand. */
-static void put_schema(struct weft_json_writer *out, const char *schema)
-{
-    const char *place = strstr(schema, "[$");
-    if (!place) {
-        weft_json_put_raw(out, schema, strlen(schema));
-        return;
-    }
-    bool flows = strncmp(place, "[$flow_states]", 14) == 0;
-    struct weft_buf words, text;
-    weft_buf_init(&words, SIZE_MAX);
-    weft_buf_init(&text, SIZE_MAX);
-    for (int state = WEFT_STATE_NONE + 1; state < WEFT_STATE_COUNT && !flows; state++)
-        add_word(&words, weft_state_name((enum weft_state)state));
-    for (size_t i = 0; i < WEFT_FLOW_STATE_COUNT && flows; i++)
-        add_word(&words, weft_wire_flow_states[i]);
-    weft_buf_printf(&text, "%.*s[%s%s", (int)(place - schema), schema, words.data,
-                    strchr(place, ']'));
-    weft_json_put_raw(out, text.data, text.size);
-    weft_buf_done(&text);
-    weft_buf_done(&words);
-}
-
 /* ---- Parameters ------------------------------------------------------------------------------ */
 
 static void put_parameter(struct weft_json_writer *out, const char *in,
@@ -285,7 +308,7 @@ static void put_parameter(struct weft_json_writer *out, const char *in,
     weft_json_add_text(out, "description", param->about);
     weft_json_add_bool(out, "required", strcmp(in, "path") == 0);
     weft_json_key(out, "schema");
-    put_schema(out, param->schema);
+    put_schema(out, param->schema, NULL);
     weft_json_end_object(out);
 }
 
@@ -328,55 +351,43 @@ static void put_parameters(struct weft_json_writer *out, const struct weft_route
 
 /* ---- Bodies ---------------------------------------------------------------------------------- */
 
-/* "content":{"TYPE":{"schema": and what the caller writes next, which ends two objects. */
-static void begin_content(struct weft_json_writer *out, const char *type)
+/* {"items":[...]} of a schema, with other members of the object. */
+#define ITEMS_OF(schema, more)                                                                     \
+    "{\"type\":\"object\",\"required\":[\"items\"],\"properties\":{\"items\":{\"type\":"           \
+    "\"array\",\"items\":" schema "}" more "}}"
+#define PAGE_MEMBERS                                                                               \
+    ",\"next\":{\"type\":[\"string\",\"null\"],\"description\":\"Give it as after for the next "   \
+    "page; null at the end\"},\"looked_to\":{\"type\":\"string\",\"format\":\"date-time\","        \
+    "\"description\":\"Only where a filter fits little: the page is short and everything created " \
+    "after this moment was looked at\"}"
+/* An item of a bulk call that went well: its id, with the message of the operation. */
+#define BULK_RESULT "{\"allOf\":[" REF("ItemId") ",$gives]}"
+
+static const char json_type[] = "application/json";
+
+/* The content type and the schema of answers, by their form. */
+static const struct {
+    const char *type, *schema;
+} SHAPES[] = {
+    [WEFT_SHAPE_ONE] = {json_type, "$gives"},
+    [WEFT_SHAPE_ITEMS] = {json_type, ITEMS_OF("$gives", "")},
+    [WEFT_SHAPE_PAGE] = {json_type, ITEMS_OF("$gives", PAGE_MEMBERS)},
+    [WEFT_SHAPE_BULK] = {json_type,
+                         "{\"oneOf\":[" BULK_RESULT "," ITEMS_OF(
+                             "{\"oneOf\":[" BULK_RESULT "," REF("ItemError") "]}", "") "]}"},
+    [WEFT_SHAPE_BYTES] = {"*/*", "{}"},
+    [WEFT_SHAPE_TEXT] = {"text/plain", "{\"type\":\"string\"}"},
+    [WEFT_SHAPE_OTHER] = {json_type, NULL}, /* as the row has it */
+};
+
+/* "content":{"TYPE":{"schema":...} and the caller ends the object. */
+static void begin_content(struct weft_json_writer *out, const char *type, const char *schema,
+                          const struct weft_route *route)
 {
     weft_json_add_object(out, "content");
     weft_json_add_object(out, type);
     weft_json_key(out, "schema");
-}
-
-/* An object with `items` as the next value; the caller writes the schema of an item in between. */
-static void begin_items(struct weft_json_writer *out)
-{
-    weft_json_begin_object(out);
-    weft_json_add_text(out, "type", "object");
-    weft_json_add_raw(out, "required", "[\"items\"]");
-    weft_json_add_object(out, "properties");
-    weft_json_add_object(out, "items");
-    weft_json_add_text(out, "type", "array");
-    weft_json_key(out, "items");
-}
-
-/* next: the list has pages. */
-static void end_items(struct weft_json_writer *out, bool next)
-{
-    weft_json_end_object(out);
-    if (next) {
-        weft_json_add_raw(
-            out, "next",
-            "{\"type\":[\"string\",\"null\"],\"description\":\"Give it as after for the next "
-            "page; null at the end\"}");
-        weft_json_add_raw(
-            out, "looked_to",
-            "{\"type\":\"string\",\"format\":\"date-time\",\"description\":\"Only where a filter "
-            "fits little: the page is short and everything created after this moment was "
-            "looked at\"}");
-    }
-    weft_json_end_object(out);
-    weft_json_end_object(out);
-}
-
-/* {"oneOf":[ and what the caller writes next, closed by end_one_of(). */
-static void begin_one_of(struct weft_json_writer *out)
-{
-    weft_json_begin_object(out);
-    weft_json_add_array(out, "oneOf");
-}
-
-static void end_one_of(struct weft_json_writer *out)
-{
-    weft_json_end_array(out);
+    put_schema(out, schema, route);
     weft_json_end_object(out);
 }
 
@@ -386,90 +397,16 @@ static void put_body(struct weft_json_writer *out, const struct weft_route *rout
         return;
     weft_json_add_object(out, "requestBody");
     weft_json_add_bool(out, "required", !route->may_be_empty);
-    begin_content(out, "application/json");
-    if (route->body) {
-        put_schema(out, route->body);
-    } else if (route->bulk) {
-        begin_one_of(out);
-        put_ref(out, "schemas", weft_wire_name(route->op->takes));
-        begin_items(out);
-        put_ref(out, "schemas", weft_wire_name(route->op->takes));
-        end_items(out, false);
-        end_one_of(out);
-    } else {
-        put_ref(out, "schemas", weft_wire_name(route->op->takes));
-    }
-    weft_json_end_object(out);
+    begin_content(out, json_type,
+                  route->body   ? route->body
+                  : route->bulk ? "{\"oneOf\":[$takes," ITEMS_OF("$takes", "") "]}"
+                                : "$takes",
+                  route);
     for (const char *const *type = weft_lines_types; *type && route->takes_lines; type++)
         weft_json_add_raw(out, *type,
                           "{\"schema\":{\"type\":\"string\",\"description\":\"One item on each "
                           "line\"}}");
     weft_json_end_object(out);
-    weft_json_end_object(out);
-}
-
-/* What an item of a bulk call became: its id, with what was asked for. */
-static void put_bulk_result(struct weft_json_writer *out, const struct weft_route *route)
-{
-    weft_json_begin_object(out);
-    weft_json_add_array(out, "allOf");
-    put_ref(out, "schemas", "ItemId");
-    put_ref(out, "schemas", weft_wire_name(route->op->gives));
-    weft_json_end_array(out);
-    weft_json_end_object(out);
-}
-
-/* The answer to one item, or to {"items"}: there each is a result or an error. */
-static void put_bulk_answer(struct weft_json_writer *out, const struct weft_route *route)
-{
-    begin_one_of(out);
-    put_bulk_result(out, route);
-    begin_items(out);
-    begin_one_of(out);
-    put_bulk_result(out, route);
-    put_ref(out, "schemas", "ItemError");
-    end_one_of(out);
-    end_items(out, false);
-    end_one_of(out);
-}
-
-static void put_answer(struct weft_json_writer *out, const struct weft_route *route, int status)
-{
-    switch (route->shape) {
-    case WEFT_SHAPE_ONE:
-        begin_content(out, "application/json");
-        put_ref(out, "schemas", weft_wire_name(route->op->gives));
-        break;
-    case WEFT_SHAPE_ITEMS:
-    case WEFT_SHAPE_PAGE:
-        begin_content(out, "application/json");
-        begin_items(out);
-        put_ref(out, "schemas", weft_wire_name(route->op->gives));
-        end_items(out, route->shape == WEFT_SHAPE_PAGE);
-        break;
-    case WEFT_SHAPE_BULK:
-        begin_content(out, "application/json");
-        put_bulk_answer(out, route);
-        break;
-    case WEFT_SHAPE_BYTES:
-        begin_content(out, "*/*");
-        weft_json_begin_object(out);
-        weft_json_end_object(out);
-        break;
-    case WEFT_SHAPE_TEXT:
-        begin_content(out, "text/plain");
-        weft_json_put_raw(out, "{\"type\":\"string\"}", 17);
-        break;
-    case WEFT_SHAPE_OTHER:
-        begin_content(out, "application/json");
-        put_schema(out, route->answer);
-        break;
-    }
-    weft_json_end_object(out);
-    if (route->lines && status == 200)
-        weft_json_add_raw(
-            out, WEFT_LINES_TYPE,
-            "{\"schema\":{\"type\":\"string\",\"description\":\"All items, one a line\"}}");
     weft_json_end_object(out);
 }
 
@@ -480,7 +417,14 @@ static void put_response(struct weft_json_writer *out, int status, const char *a
     (void)snprintf(number, sizeof(number), "%d", status);
     weft_json_add_object(out, number);
     weft_json_add_text(out, "description", about);
-    put_answer(out, route, status);
+    begin_content(out, SHAPES[route->shape].type,
+                  route->shape == WEFT_SHAPE_OTHER ? route->answer : SHAPES[route->shape].schema,
+                  route);
+    if (route->lines && status == 200)
+        weft_json_add_raw(
+            out, WEFT_LINES_TYPE,
+            "{\"schema\":{\"type\":\"string\",\"description\":\"All items, one a line\"}}");
+    weft_json_end_object(out);
     weft_json_end_object(out);
 }
 

@@ -85,10 +85,8 @@ size_t weft_loop_in_flight(const struct weft_loop *loop)
 
 void weft_loop_sweep(struct weft_loop *loop)
 {
-    struct weft_peers_swept swept =
-        weft_peers_sweep(&loop->peers, weft_answers_excess(&loop->answers));
     weft_metric_add(loop->server->metrics, WEFT_METRIC_HTTP_TURNED_AWAY, 0,
-                    swept.evicted + swept.refused + swept.retired);
+                    weft_peers_sweep(&loop->peers, weft_answers_excess(&loop->answers)));
 }
 
 /* ---- Beginning ------------------------------------------------------------------------------- */

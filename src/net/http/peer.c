@@ -497,7 +497,7 @@ static void shut_loiterers(struct weft_peers *peers, weft_usec now_us)
     }
 }
 
-struct weft_peers_swept weft_peers_sweep(struct weft_peers *peers, uint64_t excess)
+uint64_t weft_peers_sweep(struct weft_peers *peers, uint64_t excess)
 {
     weft_usec now_us = weft_boot_us();
     pthread_mutex_lock(&peers->lock);
@@ -512,20 +512,23 @@ struct weft_peers_swept weft_peers_sweep(struct weft_peers *peers, uint64_t exce
         shut(peers, p);
         p->since_us = now_us;
     }
-    struct weft_peers_swept swept = {
-        .evicted = peers->evicted, .refused = peers->refused, .retired = peers->retired};
+    const struct {
+        const char *text;
+        uint64_t count;
+    } away[] = {
+        {"too many connections: silent ones were closed", peers->evicted},
+        {"too many connections: those that rested longest were closed", peers->retired},
+        {"too many connections of one address: new ones were closed", peers->refused},
+    };
     peers->evicted = peers->refused = peers->retired = 0;
     pthread_mutex_unlock(&peers->lock);
     if (slow > 0)
         weft_info("slow clients were hung up on", F_U64("connections", slow));
-    if (swept.evicted > 0)
-        weft_warn("too many connections: silent ones were closed",
-                  F_U64("connections", swept.evicted));
-    if (swept.retired > 0)
-        weft_warn("too many connections: those that rested longest were closed",
-                  F_U64("connections", swept.retired));
-    if (swept.refused > 0)
-        weft_warn("too many connections of one address: new ones were closed",
-                  F_U64("connections", swept.refused));
-    return swept;
+    uint64_t all = 0;
+    for (size_t i = 0; i < WEFT_LEN(away); i++) {
+        if (away[i].count > 0)
+            weft_warn(away[i].text, F_U64("connections", away[i].count));
+        all += away[i].count;
+    }
+    return all;
 }

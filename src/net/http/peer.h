@@ -98,12 +98,11 @@ void weft_peer_sends(struct weft_peers *peers, struct weft_peer *peer, size_t he
 void weft_peer_let_in(struct weft_peers *peers, struct weft_peer *peer, const char *ns);
 /* It came when all places were in use, and they still are: its answer is the last one on it. */
 bool weft_peer_must_go(struct weft_peers *peers, struct weft_peer *peer);
-/* Shuts connections that are over their limits; the loop then closes them. */
-struct weft_peers_swept {
-    /* Since the last sweep: strangers, shut to make room; above an address's limit; resting. */
-    uint64_t evicted, refused, retired;
-};
-/* excess: bytes of answers that should be freed, by shutting connections that take nothing. */
-struct weft_peers_swept weft_peers_sweep(struct weft_peers *peers, uint64_t excess);
+/*
+ * Shuts connections that are over their limits; the loop then closes them. excess: bytes of answers
+ * that should be freed, by shutting connections that take nothing. Returns how many connections
+ * were turned away since the last sweep because there were too many.
+ */
+uint64_t weft_peers_sweep(struct weft_peers *peers, uint64_t excess);
 
 #endif
