@@ -47,9 +47,11 @@ struct weft_api_page {
     const char *next;       /* NULL: this is the last page */
     weft_usec looked_to_us; /* of a short page with a next one; otherwise 0 */
 };
-#define WEFT_API_PAGE(item_, count_, ...)                                                          \
-    (&(const struct weft_api_page){                                                                \
-        .item = (item_), .stride = sizeof(*(item_)), .count = (count_), __VA_ARGS__})
+#define WEFT_API_PAGE(item_, count_, next_)                                                        \
+    (struct weft_api_page)                                                                         \
+    {                                                                                              \
+        .item = (item_), .stride = sizeof(*(item_)), .count = (count_), .next = (next_)            \
+    }
 /* Returns WEFT_OK. */
 enum weft_rc weft_api_reply_page(struct weft_request *request, const struct weft_api_page *page);
 /* Answers with the message that the operation gives, unless rc is a failure; returns rc. */

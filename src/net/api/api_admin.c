@@ -108,7 +108,8 @@ enum weft_rc weft_lanes_run(struct weft_request *request, struct weft_err *err)
     if (!rc)
         rc = weft_engine_lanes_of(engine, request->ns, used.item, used.count, request->arena,
                                   &lanes, err);
-    return rc ? rc : reply_by_name(request, "lanes", WEFT_API_PAGE(lanes.item, lanes.count), err);
+    return rc ? rc
+              : reply_by_name(request, "lanes", &WEFT_API_PAGE(lanes.item, lanes.count, NULL), err);
 }
 
 enum weft_rc weft_lane_read(struct weft_request *request, struct weft_err *err)
@@ -152,7 +153,8 @@ enum weft_rc weft_workers_run(struct weft_request *request, struct weft_err *err
     enum weft_rc rc =
         weft_engine_workers(request->server->engine, request->ns, request->arena, &workers, err);
     return rc ? rc
-              : reply_by_name(request, "workers", WEFT_API_PAGE(workers.item, workers.count), err);
+              : reply_by_name(request, "workers", &WEFT_API_PAGE(workers.item, workers.count, NULL),
+                              err);
 }
 
 enum weft_rc weft_goodbye_read(struct weft_request *request, struct weft_err *err)
@@ -260,7 +262,7 @@ enum weft_rc weft_tokens_run(struct weft_request *request, struct weft_err *err)
     size_t first = 0;
     while (first < tokens.count && tokens.item[first].id <= after)
         first++;
-    struct weft_api_page page = *WEFT_API_PAGE(tokens.item, tokens.count);
+    struct weft_api_page page = WEFT_API_PAGE(tokens.item, tokens.count, NULL);
     if (cut(&page, first, paging.limit)) {
         const struct weft_cursor_list cursors = cursors_of(request);
         const char *place =
@@ -405,7 +407,7 @@ enum weft_rc weft_replicas_run(struct weft_request *request, struct weft_err *er
     size_t first = 0;
     while (first < all.count && !is_behind(&cursor, &all.item[first].id))
         first++;
-    struct weft_api_page page = *WEFT_API_PAGE(all.item, all.count);
+    struct weft_api_page page = WEFT_API_PAGE(all.item, all.count, NULL);
     if (cut(&page, first, paging.limit))
         page.next = id_text(&all.item[first + page.count - 1].id, request->arena);
     return weft_api_reply_page(request, &page);
@@ -455,7 +457,7 @@ enum weft_rc weft_scanners_run(struct weft_request *request, struct weft_err *er
          first < all.count && !met && !is_behind(&cursor, &all.item[first].replica); first++)
         met = is_of(&all.item[first], &cursor.replica) &&
               strcmp(all.item[first].name, cursor.scanner) == 0;
-    struct weft_api_page page = *WEFT_API_PAGE(all.item, all.count);
+    struct weft_api_page page = WEFT_API_PAGE(all.item, all.count, NULL);
     if (cut(&page, first, paging.limit)) {
         const struct weft_scanner_status *last = &all.item[first + page.count - 1];
         page.next = weft_arena_printf(request->arena, "%s/%s",

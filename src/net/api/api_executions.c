@@ -88,9 +88,7 @@ enum weft_rc weft_attempts_run(struct weft_request *request, struct weft_err *er
     struct weft_attempts_page page;
     enum weft_rc rc = weft_engine_attempts_page(request->server->engine, request->state,
                                                 request->arena, &page, err);
-    return rc ? rc
-              : weft_api_reply_page(request,
-                                    WEFT_API_PAGE(page.item, page.count, .next = page.next));
+    return rc ? rc : weft_api_reply_page(request, &WEFT_API_PAGE(page.item, page.count, page.next));
 }
 
 /* ---- The list -------------------------------------------------------------------------------- */

@@ -173,9 +173,7 @@ enum weft_rc weft_flow_nodes_run(struct weft_request *request, struct weft_err *
     struct weft_flow_page page;
     enum weft_rc rc =
         weft_engine_flow(request->server->engine, request->state, request->arena, &page, err);
-    return rc ? rc
-              : weft_api_reply_page(request,
-                                    WEFT_API_PAGE(page.node, page.count, .next = page.next));
+    return rc ? rc : weft_api_reply_page(request, &WEFT_API_PAGE(page.node, page.count, page.next));
 }
 
 enum weft_rc weft_flows_read(struct weft_request *request, struct weft_err *err)
@@ -206,10 +204,11 @@ enum weft_rc weft_flows_run(struct weft_request *request, struct weft_err *err)
     struct weft_flows flows;
     enum weft_rc rc =
         weft_engine_flows(request->server->engine, request->state, request->arena, &flows, err);
-    return rc ? rc
-              : weft_api_reply_page(request,
-                                    WEFT_API_PAGE(flows.item, flows.count, .next = flows.next,
-                                                  .looked_to_us = flows.looked_to_us));
+    if (rc)
+        return rc;
+    struct weft_api_page page = WEFT_API_PAGE(flows.item, flows.count, flows.next);
+    page.looked_to_us = flows.looked_to_us;
+    return weft_api_reply_page(request, &page);
 }
 
 /* ---- Cancelling ------------------------------------------------------------------------------ */
