@@ -105,26 +105,31 @@ static const struct {
     {"$fences", fence_word},
 };
 
+static bool is_mark(const char *text, size_t size, const char *mark)
+{
+    return strlen(mark) == size && memcmp(text, mark, size) == 0;
+}
+
 /* Appends the text that the mark stands for, an unknown mark as it is; returns the text behind it.
  */
 static const char *add_mark(struct weft_buf *text, const char *mark, const struct weft_route *route)
 {
     size_t size = 1 + strspn(mark + 1, "abcdefghijklmnopqrstuvwxyz_");
-    bool takes = size == 6 && strncmp(mark, "$takes", size) == 0;
-    if (takes || (size == 6 && strncmp(mark, "$gives", size) == 0)) {
+    bool takes = is_mark(mark, size, "$takes"), gives = is_mark(mark, size, "$gives");
+    size_t list = 0;
+    while (list < WEFT_LEN(WORDS) && !is_mark(mark, size, WORDS[list].mark))
+        list++;
+    if (takes || gives) {
+        assert(route);
         weft_buf_printf(text, REF("%s"),
                         weft_wire_name(takes ? route->op->takes : route->op->gives));
-        return mark + size;
-    }
-    for (size_t i = 0; i < WEFT_LEN(WORDS); i++) {
-        if (strlen(WORDS[i].mark) != size || strncmp(WORDS[i].mark, mark, size) != 0)
-            continue;
+    } else if (list < WEFT_LEN(WORDS)) {
         const char *word;
-        for (size_t k = 0; (word = WORDS[i].word(k)); k++)
-            weft_buf_printf(text, "%s\"%s\"", k ? "," : "", word);
-        return mark + size;
+        for (size_t i = 0; (word = WORDS[list].word(i)); i++)
+            weft_buf_printf(text, "%s\"%s\"", i ? "," : "", word);
+    } else {
+        weft_buf_add(text, mark, size);
     }
-    weft_buf_add(text, mark, size);
     return mark + size;
 }
 

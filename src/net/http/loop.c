@@ -263,7 +263,7 @@ static void on_completed(void *context, struct MHD_Connection *connection, void 
         weft_body_give_room(request, request->body.size);
         atomic_fetch_sub(&loop->in_flight, 1);
     }
-    if (request->state && request->route->forget)
+    if (request->state && request->route && request->route->forget)
         request->route->forget(request);
     weft_send_release(link);
     weft_peer_stage(&loop->peers, link->peer, WEFT_PEER_IDLE);

@@ -184,7 +184,7 @@ static enum weft_rc read_pair(struct pair *pair, const struct weft_tls_files *fi
     enum weft_rc rc = read_file(files->cert, "tls_cert", &cert, err);
     if (!rc)
         rc = read_file(files->key, "tls_key", &key, err);
-    if (!rc)
+    if (!rc && cert && key)
         rc = import(pair, files, cert, key, err);
     if (key)
         explicit_bzero(key, strlen(key));
