@@ -5,8 +5,8 @@
  * the slow poll notices within a second that one was added, rotated or revoked and has them read
  * again. A request that changes tokens has them read again before it is answered.
  *
- * A request that waits is looked at again: when tokens were read again, and once a second for those
- * that expire (waits.c).
+ * The token of a request that waits is checked again: when tokens were read again, and once a
+ * second because it may expire (waits.c).
  *
  * When each was last used is noted in memory and written by upkeep, at most once a minute for each
  * token, so that being authorized costs no query either.
@@ -53,7 +53,7 @@ struct weft_auth {
     struct weft_token_rows tokens;
     struct use *use;         /* one for each of the tokens; in the arena */
     uint64_t begun;          /* loads are numbered as they begin */
-    _Atomic uint64_t loaded; /* which one is shown; also read without the lock */
+    _Atomic uint64_t loaded; /* the load that `tokens` is of; also read without the lock */
 };
 
 struct weft_auth *weft_auth_new(bool required)
@@ -92,8 +92,8 @@ static struct use *keep_uses(const struct weft_auth *auth, const struct weft_tok
 
 /*
  * No query is made under the lock, so two loads may overlap: that of the poll and that of a request
- * which has just revoked a token. The one that began later saw all that was committed before it
- * began; it stays, whichever comes back last.
+ * which has just revoked a token. The load that began later saw every commit before it began, so
+ * its tokens stay, whichever load returns last.
  */
 enum weft_rc weft_auth_load(struct weft_auth *auth, struct weft_engine *engine,
                             struct weft_err *err)
@@ -177,7 +177,7 @@ size_t weft_auth_count(struct weft_auth *auth)
     return count;
 }
 
-/* Under the lock. The index of the secret, SIZE_MAX: it is none of those known. */
+/* Under the lock. The index of the secret; SIZE_MAX: the store has no such secret. */
 static size_t find_token(const struct weft_auth *auth, const char *text)
 {
     int32_t id;
@@ -204,12 +204,11 @@ static enum weft_rc use_token(struct weft_auth *auth, const struct weft_credenti
                               struct weft_request *request, struct weft_err *err)
 {
     static const char scheme[] = "Bearer ";
-    if (strncasecmp(given->authorization, scheme, sizeof(scheme) - 1) != 0) {
-        enum weft_rc none =
-            weft_fail(err, WEFT_UNAUTHORIZED, "the Authorization header holds no bearer token");
-        err->hint = "send the header Authorization: Bearer TOKEN";
-        return none;
-    }
+    if (strncasecmp(given->authorization, scheme, sizeof(scheme) - 1) != 0)
+        return weft_hint(
+            err,
+            weft_fail(err, WEFT_UNAUTHORIZED, "the Authorization header holds no bearer token"),
+            "send the header Authorization: Bearer TOKEN");
     enum weft_rc rc = WEFT_OK;
     pthread_mutex_lock(&auth->lock);
     size_t at = find_token(auth, given->authorization + sizeof(scheme) - 1);

@@ -9,7 +9,6 @@
 #include "net/metrics.h"
 
 #include "base/alloc.h"
-#include "base/arena.h"
 #include "base/buf.h"
 #include "engine/scan/pass.h"
 #include "net/route.h"
@@ -38,7 +37,7 @@ static const struct definition DEFINITIONS[] = {
 #undef X
 };
 
-/* Statuses with a number of their own; what is not here counts as the last, "other". */
+/* Statuses that are counted apart; any other status counts as the last row, "other". */
 static const int CODES[] = {200, 201, 202, 204, 400, 401, 403, 404, 405, 408, 409,
                             411, 413, 414, 415, 429, 431, 500, 503, 507, 0};
 
@@ -54,7 +53,7 @@ static const char *const REFUSALS[WEFT_REFUSAL_COUNT] = {
     [WEFT_REFUSAL_EXISTING_ID] = "existing_id",
 };
 
-/* Labels but for those with routes. */
+/* The labels of metrics that are not about routes. */
 static const struct {
     size_t count;
     const char *name;

@@ -8,9 +8,11 @@
 #include "base/limits.h"
 #include "wire/wire.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 enum { REPLY_MAX = 64 << 20 };
 
@@ -154,8 +156,8 @@ static enum weft_rc read_items(struct weft_request *request, const struct weft_w
 }
 
 /*
- * True when the body looks like {"items": it tells the two forms apart without walking a large body
- * twice. A spelling that this misses, as with escapes, is found after the check.
+ * True when the body looks like {"items": so a large body need not be walked twice to find its
+ * form. A spelling that this misses, as with escapes, is found after the check.
  */
 static bool looks_bulk(const struct weft_buf *body)
 {
@@ -187,21 +189,150 @@ enum weft_rc weft_request_one_or_items(struct weft_request *request,
     return weft_wire_read(type, &object, request->arena, request->items.item, err);
 }
 
+/* ---- Lines ----------------------------------------------------------------------------------- */
+
+/*
+ * NDJSON: items as lines of JSON, in bodies and in answers. Blank lines are skipped. A line that is
+ * refused is an item that is refused, which names its line; the others go on.
+ */
+
+const char *const weft_lines_types[] = {WEFT_LINES_TYPE, "application/ndjson", "application/jsonl",
+                                        NULL};
+
+bool weft_lines_type(const char *type)
+{
+    size_t size = type ? strcspn(type, "; \t") : 0;
+    for (const char *const *known = weft_lines_types; *known; known++)
+        if (size == strlen(*known) && strncasecmp(type, *known, size) == 0)
+            return true;
+    return false;
+}
+
+bool weft_request_wants_lines(const struct weft_request *request)
+{
+    const char *accept = weft_request_header(request, "Accept");
+    return accept && strstr(accept, WEFT_LINES_TYPE);
+}
+
+struct line {
+    const char *text; /* without the white space around it */
+    size_t size;
+    uint32_t number; /* from 1 */
+};
+
+/* The next line that is not blank; false at the end. Begins with a zeroed line and at = 0. */
+static bool next_line(const struct weft_buf *body, size_t *at, struct line *line)
+{
+    static const char space[] = " \t\r";
+    while (*at < body->size) {
+        const char *text = body->data + *at;
+        const char *end = memchr(text, '\n', body->size - *at);
+        size_t size = end ? (size_t)(end - text) : body->size - *at;
+        *at += size + 1;
+        line->number++;
+        while (size > 0 && *text && strchr(space, *text)) {
+            text++;
+            size--;
+        }
+        while (size > 0 && text[size - 1] && strchr(space, text[size - 1]))
+            size--;
+        if (size == 0)
+            continue;
+        line->text = text;
+        line->size = size;
+        return true;
+    }
+    return false;
+}
+
+static enum weft_rc read_line(struct weft_request *request, const struct weft_wire_type *type,
+                              const struct line *line, void *ret_item, struct weft_err *err)
+{
+    struct weft_json value;
+    enum weft_rc rc = weft_json_check(line->text, line->size, &value, err);
+    if (!rc && value.kind != WEFT_JSON_OBJECT)
+        rc = weft_fail(err, WEFT_INVALID_VALUE, "a line must be a JSON object");
+    return rc ? rc : weft_wire_read(type, &value, request->arena, ret_item, err);
+}
+
+enum weft_rc weft_request_lines(struct weft_request *request, const struct weft_wire_type *type,
+                                size_t item_size, struct weft_err *err)
+{
+    struct weft_items *items = &request->items;
+    struct line line = {0};
+    size_t at = 0, count = 0;
+    while (next_line(&request->body, &at, &line))
+        count++;
+    if (count == 0)
+        return weft_fail(err, WEFT_INVALID_JSON,
+                         "the request has no body; it takes a JSON object on each line");
+    if (count > WEFT_BATCH_MAX)
+        return weft_hint(err,
+                         weft_fail(err, WEFT_TOO_LARGE,
+                                   "%zu items in one request, at most %d are allowed", count,
+                                   WEFT_BATCH_MAX),
+                         "send the lines in several requests");
+    weft_request_items_room(request, item_size, count);
+    items->bulk = true;
+    items->line = weft_new_array(request->arena, uint32_t, count);
+    line = (struct line){0};
+    at = 0;
+    for (size_t i = 0; next_line(&request->body, &at, &line); i++) {
+        struct weft_err why = {0};
+        items->line[i] = line.number;
+        if (read_line(request, type, &line, (char *)items->item + i * item_size, &why)) {
+            struct weft_err *named = weft_err_new(request->arena, why.rc, why.field, "line %u: %s",
+                                                  line.number, why.text);
+            named->hint = why.hint;
+            items->err[i] = named;
+        }
+        items->bytes += line.size;
+    }
+    return WEFT_OK;
+}
+
 /* ---- Answers --------------------------------------------------------------------------------- */
 
-static void begin_reply(struct weft_request *request, int status, const char *type)
+void weft_reply_header(struct weft_request *request, const char *name, const char *value)
 {
-    if (request->reply.body.data)
-        weft_buf_clear(&request->reply.body);
+    struct weft_reply *reply = &request->reply;
+    size_t i = 0;
+    while (i < reply->headers && strcmp(reply->header[i].name, name) != 0)
+        i++;
+    assert(i < WEFT_REPLY_HEADERS);
+    reply->header[i] = (struct weft_header){name, value};
+    reply->headers += i == reply->headers;
+}
+
+void weft_reply_keep_headers(struct weft_reply *reply, struct weft_arena *arena)
+{
+    for (size_t i = 0; i < reply->headers; i++)
+        reply->header[i].value = weft_arena_strdup(arena, reply->header[i].value);
+}
+
+void weft_reply_as_lines(struct weft_request *request)
+{
+    static const struct weft_header as_lines[] = {{"Content-Type", WEFT_LINES_TYPE},
+                                                  WEFT_FOREIGN_HEADERS};
+    for (size_t i = 0; i < WEFT_LEN(as_lines); i++)
+        weft_reply_header(request, as_lines[i].name, as_lines[i].value);
+}
+
+static void begin_reply(struct weft_request *request, int status)
+{
+    struct weft_reply *reply = &request->reply;
+    if (reply->status)
+        reply->headers = 0; /* of an answer that is not sent */
+    if (reply->body.data)
+        weft_buf_clear(&reply->body);
     else
-        weft_buf_init(&request->reply.body, REPLY_MAX);
-    request->reply.status = status;
-    request->reply.type = type;
+        weft_buf_init(&reply->body, REPLY_MAX);
+    reply->status = status;
 }
 
 void weft_reply_json(struct weft_request *request, int status, struct weft_json_writer *ret_out)
 {
-    begin_reply(request, status, NULL);
+    begin_reply(request, status);
     weft_json_writer_init(ret_out, &request->reply.body);
 }
 
@@ -236,11 +367,15 @@ void weft_reply_fence(struct weft_request *request, const struct weft_err *err,
     weft_json_end_object(&out);
     request->reply.stream = NULL;
     if (weft_rc_retryable(err->rc))
-        request->reply.retry_after_s = 1;
+        weft_reply_header(request, "Retry-After", "1");
+    if (request->reply.status == 401)
+        weft_reply_header(request, "WWW-Authenticate", "Bearer");
 }
 
 void weft_reply_bytes(struct weft_request *request, const void *data, size_t size, const char *type)
 {
-    begin_reply(request, 200, type ? weft_arena_strdup(request->arena, type) : NULL);
+    begin_reply(request, 200);
+    if (type)
+        weft_reply_header(request, "Content-Type", weft_arena_strdup(request->arena, type));
     weft_buf_add(&request->reply.body, data, size);
 }

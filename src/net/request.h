@@ -16,7 +16,6 @@
 #include "base/buf.h"
 #include "base/json.h"
 #include "net/http/decode.h"
-#include "net/http/query.h"
 #include "net/route.h"
 
 struct weft_link;
@@ -44,16 +43,22 @@ struct weft_items {
  * appends to *out, which is empty, and sets *ret_last at the end. Called on an engine thread, each
  * time after the part before was sent. A failure breaks the connection off, so that a client does
  * not take half an answer for a whole one.
+ *
+ * A stream that has nothing to send yet waits as a run() does: weft_wait_for_end() takes an id and
+ * a time; true: the stream appends nothing and is called again when weft_wait_ended() names that id
+ * (from any thread) or the time has passed, and until then it takes no thread. False: it appends
+ * something, or sets *ret_last, at the latest when server->stopping is set.
  */
 typedef enum weft_rc weft_stream_fn(struct weft_request *request, struct weft_buf *out,
                                     bool *ret_last, struct weft_err *err);
 
+enum { WEFT_REPLY_HEADERS = 6 };
+
 struct weft_reply {
-    int status;       /* 0: not answered yet */
-    const char *type; /* static or in the arena; NULL: application/json */
+    int status;                                    /* 0: not answered yet */
+    struct weft_header header[WEFT_REPLY_HEADERS]; /* set by weft_reply_header() */
+    size_t headers;
     struct weft_buf body;
-    const char *location;   /* or NULL */
-    int retry_after_s;      /* 0: no such header */
     weft_stream_fn *stream; /* makes the parts that follow the body; NULL: there are none */
     bool last;              /* the stream has given its last part */
     bool broken;            /* the stream has failed: the connection is broken off */
@@ -79,6 +84,7 @@ struct weft_request {
     struct weft_items items; /* grouped requests */
     bool walks;              /* a list with a filter: it may read many rows and find few */
     bool unread;             /* the body is large or encoded: an engine thread reads it */
+    bool more;               /* `body` is a piece, for route->take(): more is to come */
     void *state;             /* of the route, from read to run */
     struct weft_reply reply;
     weft_usec queued_us;        /* boot time: when it came into its queue */
@@ -89,6 +95,8 @@ struct weft_request {
     struct weft_link *link;     /* private to http/ */
 };
 
+/* A header of the request, or NULL. */
+const char *weft_request_header(const struct weft_request *request, const char *name);
 /* The value of a {name} of the path, decoded. The route has it. */
 const char *weft_request_path(const struct weft_request *request, const char *name);
 /* The value of a query parameter, decoded, or NULL. */
@@ -123,6 +131,38 @@ WEFT_MUST_CHECK enum weft_rc weft_request_one_or_items(struct weft_request *requ
 /* Makes room for items that are read in another way. */
 void weft_request_items_room(struct weft_request *request, size_t item_size, size_t count);
 
+/* ---- JSON objects as lines (NDJSON), in requests and answers --------------------------------- */
+
+/* Of bytes that a client submitted: a browser must not take them for a page of this site. */
+#define WEFT_FOREIGN_HEADERS                                                                       \
+    {"X-Content-Type-Options", "nosniff"},                                                         \
+    {                                                                                              \
+        "Content-Security-Policy", "sandbox"                                                       \
+    }
+#define WEFT_LINES_TYPE "application/x-ndjson"
+extern const char *const weft_lines_types[]; /* WEFT_LINES_TYPE and its other names; ends in NULL */
+/* True for a content type of JSON objects as lines; NULL is none. */
+bool weft_lines_type(const char *type);
+/* True when the client accepts lines; a type among others in the header counts. */
+bool weft_request_wants_lines(const struct weft_request *request);
+/* Reads a body of lines, each an item of `type` (at most WEFT_BATCH_MAX), into request->items. */
+WEFT_MUST_CHECK enum weft_rc weft_request_lines(struct weft_request *request,
+                                                const struct weft_wire_type *type, size_t item_size,
+                                                struct weft_err *err);
+
+/* ---- Answers --------------------------------------------------------------------------------- */
+
+/*
+ * Sets a header of the answer, in place of one of that name. `name` is static, `value` lives as
+ * long as the arena of the request. Without a Content-Type the answer is application/json. Headers
+ * may be set before the answer is begun; an answer that takes the place of another one drops its
+ * headers.
+ */
+void weft_reply_header(struct weft_request *request, const char *name, const char *value);
+/* Copies the values of the headers into an arena that lives longer. */
+void weft_reply_keep_headers(struct weft_reply *reply, struct weft_arena *arena);
+/* The body of the answer that was begun is lines of JSON. */
+void weft_reply_as_lines(struct weft_request *request);
 /* Begins a JSON answer with this status; the writer writes into the reply. */
 void weft_reply_json(struct weft_request *request, int status, struct weft_json_writer *ret_out);
 /* The same with status 200 and {"items":[ written; the caller ends array and object. */

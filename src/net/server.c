@@ -22,9 +22,7 @@
 #include "net/group/flow_work.h"
 #include "net/group/group.h"
 #include "net/http/host.h"
-#include "net/http/listen.h"
 #include "net/http/loop.h"
-#include "net/http/origin.h"
 #include "net/metrics.h"
 #include "net/route.h"
 #include "net/upkeep/roster.h"
@@ -34,57 +32,47 @@
 #include "net/wait/waits.h"
 #include "weft/admin.h"
 
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netdb.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
-enum {
-    THREADS = 6,
-    CONNECTIONS = 4096,
-    QUEUE_MAX = 4096,
-    NAMESPACE_QUEUES = 100000,
-    NAMESPACE_WORKERS = 100000,
-    BODY_BYTES = 256 << 20,
-    ANSWER_BYTES = 128 << 20,
-    SEND_MIN = 16 << 10,
-    IDLE_S = 75,
-    RECEIVE_S = 30,
-    SEND_S = 120,
-    GRACE_S = 10,
-    EXTRA_CONNECTIONS = 2, /* to the store, for upkeep and notices */
-};
-
-static const char *copy(struct weft_arena *arena, const char *text)
-{
-    return weft_arena_strdup(arena, text);
-}
+enum { EXTRA_CONNECTIONS = 2 }; /* to the store, for upkeep and notices */
 
 static void resolve(const struct weft_server_config *given, struct weft_server *server)
 {
     struct weft_server_config *config = &server->config;
     struct weft_arena *arena = server->arena;
     *config = *given;
-    config->store = copy(arena, given->store ? given->store : "sqlite:weft.db");
-    config->listen = copy(arena, given->listen ? given->listen : "127.0.0.1:7717");
-    config->listen_url = copy(arena, given->listen_url);
-    config->tls_cert = copy(arena, given->tls_cert);
-    config->tls_key = copy(arena, given->tls_key);
-    config->cors_origin = copy(arena, given->cors_origin);
-    config->host = copy(arena, given->host);
-    config->threads = given->threads ? given->threads : THREADS;
-    config->connections = given->connections ? given->connections : CONNECTIONS;
-    config->queue_max = given->queue_max ? given->queue_max : QUEUE_MAX;
-    config->namespace_queues = given->namespace_queues ? given->namespace_queues : NAMESPACE_QUEUES;
-    config->namespace_workers =
-        given->namespace_workers ? given->namespace_workers : NAMESPACE_WORKERS;
-    config->body_bytes = given->body_bytes ? given->body_bytes : BODY_BYTES;
-    config->answer_bytes = given->answer_bytes ? given->answer_bytes : ANSWER_BYTES;
-    config->send_min = given->send_min ? given->send_min : SEND_MIN;
-    config->idle_s = given->idle_s ? given->idle_s : IDLE_S;
-    config->receive_s = given->receive_s ? given->receive_s : RECEIVE_S;
-    config->send_s = given->send_s ? given->send_s : SEND_S;
-    config->grace_s = given->grace_s ? given->grace_s : GRACE_S;
+#define TEXT(name, normally)                                                                       \
+    config->name = weft_arena_strdup(arena, given->name ? given->name : (normally))
+#define NUMBER(name, normally) config->name = given->name ? given->name : (normally)
+    TEXT(store, "sqlite:weft.db");
+    TEXT(listen, "127.0.0.1:7717");
+    TEXT(listen_url, NULL);
+    TEXT(tls_cert, NULL);
+    TEXT(tls_key, NULL);
+    TEXT(cors_origin, NULL);
+    TEXT(host, NULL);
+    NUMBER(threads, 6);
+    NUMBER(connections, 4096);
+    NUMBER(queue_max, 4096);
+    NUMBER(namespace_queues, 100000);
+    NUMBER(namespace_workers, 100000);
+    NUMBER(body_bytes, 256 << 20);
+    NUMBER(answer_bytes, 128 << 20);
+    NUMBER(send_min, 16 << 10);
+    NUMBER(idle_s, 75);
+    NUMBER(receive_s, 30);
+    NUMBER(send_s, 120);
+    NUMBER(grace_s, 10);
+#undef TEXT
+#undef NUMBER
     struct weft_scanner_setting *scanners =
         weft_new_array(arena, struct weft_scanner_setting, WEFT_SCANNER_COUNT);
     weft_scanner_defaults(scanners);
@@ -115,14 +103,123 @@ bool weft_server_wants_tokens(const struct weft_server *server)
     return server->config.tokens || !server->listener.loopback;
 }
 
+/* ---- The socket ------------------------------------------------------------------------------ */
+
+enum { BACKLOG = 1024, HOST_MAX = 255 };
+
+struct place {
+    char host[HOST_MAX + 1]; /* "": every address */
+    char port[8];
+};
+
+static bool is_port(const char *text)
+{
+    char *end;
+    unsigned long port = strtoul(text, &end, 10);
+    return *text >= '0' && *text <= '9' && *end == '\0' && port <= 65535;
+}
+
+static enum weft_rc split(const char *where, struct place *ret_place, struct weft_err *err)
+{
+    const char *colon = strrchr(where, ':');
+    const char *host = where, *end = colon;
+    if (colon && *where == '[') {
+        host = where + 1;
+        end = colon - 1;
+    }
+    if (!colon || end < host || (host != where && *end != ']') || (size_t)(end - host) > HOST_MAX ||
+        !is_port(colon + 1))
+        return weft_fail_field(err, WEFT_INVALID_VALUE, "listen",
+                               "cannot listen on '%.100s': it should be HOST:PORT, like "
+                               "127.0.0.1:7717 or [::1]:7717",
+                               where);
+    memcpy(ret_place->host, host, (size_t)(end - host));
+    ret_place->host[end - host] = '\0';
+    (void)snprintf(ret_place->port, sizeof(ret_place->port), "%s", colon + 1);
+    return WEFT_OK;
+}
+
+static bool is_loopback(const struct sockaddr *address)
+{
+    if (address->sa_family == AF_INET)
+        return ntohl(((const struct sockaddr_in *)(const void *)address)->sin_addr.s_addr) >> 24 ==
+               127;
+    return address->sa_family == AF_INET6 &&
+           IN6_IS_ADDR_LOOPBACK(&((const struct sockaddr_in6 *)(const void *)address)->sin6_addr);
+}
+
+static enum weft_rc describe(int fd, struct weft_listener *ret_listener, struct weft_err *err)
+{
+    struct sockaddr_storage address = {0};
+    socklen_t size = sizeof(address);
+    char host[NI_MAXHOST], port[NI_MAXSERV];
+    if (getsockname(fd, (struct sockaddr *)&address, &size) != 0 ||
+        getnameinfo((struct sockaddr *)&address, size, host, sizeof(host), port, sizeof(port),
+                    NI_NUMERICHOST | NI_NUMERICSERV) != 0)
+        return weft_fail(err, WEFT_INTERNAL, "cannot tell the address of the listening socket");
+    ret_listener->fd = fd;
+    ret_listener->loopback = is_loopback((struct sockaddr *)&address);
+    (void)snprintf(ret_listener->address, sizeof(ret_listener->address),
+                   address.ss_family == AF_INET6 ? "[%.255s]:%.8s" : "%.255s:%.8s", host, port);
+    return WEFT_OK;
+}
+
+static int bind_to(const struct addrinfo *info)
+{
+    int on = 1;
+    int fd = socket(info->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0)
+        return -1;
+    (void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+    if (bind(fd, info->ai_addr, info->ai_addrlen) == 0 && listen(fd, BACKLOG) == 0)
+        return fd;
+    int saved = errno;
+    (void)close(fd);
+    errno = saved;
+    return -1;
+}
+
+/* Binds "HOST:PORT", "[V6]:PORT" or ":PORT". WEFT_INVALID_VALUE and WEFT_CONFLICT (in use). */
+static enum weft_rc listen_on(const char *where, struct weft_listener *ret_listener,
+                              struct weft_err *err)
+{
+    struct place place = {0};
+    enum weft_rc rc = split(where, &place, err);
+    if (rc)
+        return rc;
+    const struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE};
+    struct addrinfo *found;
+    int failed = getaddrinfo(*place.host ? place.host : NULL, place.port, &hints, &found);
+    if (failed)
+        return weft_fail_field(err, WEFT_INVALID_VALUE, "listen", "cannot listen on '%.100s': %s",
+                               where, gai_strerror(failed));
+    int fd = -1;
+    for (const struct addrinfo *info = found; info && fd < 0; info = info->ai_next)
+        fd = bind_to(info);
+    int saved = errno;
+    freeaddrinfo(found);
+    memcpy(ret_listener->host, place.host, sizeof(place.host));
+    if (fd >= 0)
+        return describe(fd, ret_listener, err);
+    char reason[100];
+    rc = weft_fail_field(err, saved == EADDRINUSE ? WEFT_CONFLICT : WEFT_INVALID_VALUE, "listen",
+                         "cannot listen on %.100s: %s", where,
+                         strerror_r(saved, reason, sizeof(reason)));
+    if (saved == EADDRINUSE)
+        err->hint = "another server runs there: stop it, or choose another address with --listen";
+    return rc;
+}
+
+/* ---- Starting and stopping ------------------------------------------------------------------- */
+
 static enum weft_rc check_origins(const struct weft_server *server, struct weft_err *err)
 {
     if (!server->origins.any || weft_server_wants_tokens(server))
         return WEFT_OK;
-    enum weft_rc rc = weft_fail_field(err, WEFT_INVALID_VALUE, "cors_origin",
-                                      "without tokens '*' would let every page of the web in");
-    err->hint = "require tokens with --tokens, or list the origins that may call";
-    return rc;
+    return weft_hint(err,
+                     weft_fail_field(err, WEFT_INVALID_VALUE, "cors_origin",
+                                     "without tokens '*' would let every page of the web in"),
+                     "require tokens with --tokens, or list the origins that may call");
 }
 
 /* The names of --host, and the name in --listen. */
@@ -199,8 +296,8 @@ enum weft_rc weft_server_listen(const struct weft_server_config *config,
 {
     struct weft_server *server = weft_alloc(1, sizeof(*server));
     server->listener.fd = -1;
-    const struct weft_route_table routes = {.route = weft_routes, .count = weft_route_count};
-    server->metrics = weft_metrics_new(&routes);
+    server->routes = config->routes ? config->routes : &weft_routes;
+    server->metrics = weft_metrics_new(server->routes);
     server->api = weft_api_new();
     server->arena = weft_arena_new();
     resolve(config, server);
@@ -211,13 +308,11 @@ enum weft_rc weft_server_listen(const struct weft_server_config *config,
     if (!rc)
         rc = weft_origins_parse(server->config.cors_origin, server->arena, &server->origins, err);
     if (!rc)
-        rc = weft_listen(server->config.listen, &server->listener, err);
+        rc = listen_on(server->config.listen, &server->listener, err);
     if (!rc)
         rc = check_origins(server, err);
     if (!rc)
         rc = read_hosts(server, err);
-    if (!rc)
-        rc = weft_connections_fit(&server->config, err);
     if (!rc)
         rc = weft_loop_start(server, err);
     if (rc) {
@@ -229,22 +324,6 @@ enum weft_rc weft_server_listen(const struct weft_server_config *config,
             "tokens and payloads travel in the clear: serve TLS with --tls-cert and --tls-key, "
             "or let only a proxy that does reach this address",
             F_STR("url", weft_server_url(server)));
-    *ret_server = server;
-    return WEFT_OK;
-}
-
-enum weft_rc weft_server_start(const struct weft_server_config *config,
-                               struct weft_server **ret_server, struct weft_err *err)
-{
-    struct weft_server *server;
-    enum weft_rc rc = weft_server_listen(config, &server, err);
-    if (rc)
-        return rc;
-    rc = weft_server_open(server, err);
-    if (rc) {
-        weft_server_free(server);
-        return rc;
-    }
     *ret_server = server;
     return WEFT_OK;
 }

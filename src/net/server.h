@@ -5,7 +5,7 @@
 /*
  * The server: an engine behind HTTP.
  *
- * Threads: the loop of libmicrohttpd (http/http_thread.c); N engine threads (group/group.c); one
+ * Threads: the loop of libmicrohttpd (http/loop.c); N engine threads (group/group.c); one
  * for the timers of waiting requests (wait/waits.c); one for upkeep (upkeep/upkeep.c); one that
  * decides which scanner runs (upkeep/supervisor.c); one for notices between replicas
  * (wait/notice.c). Locks, each inner one taken under the outer ones before it: wait.lock, then
@@ -14,8 +14,6 @@
 
 #include "base/base.h"
 #include "net/http/host.h"
-#include "net/http/listen.h"
-#include "net/http/origin.h"
 #include "weft/weft.h"
 
 #include <stdatomic.h>
@@ -58,12 +56,22 @@ struct weft_server_config {
     const struct weft_scanner_setting *scanners; /* WEFT_SCANNER_COUNT of them; NULL: defaults */
     const char *cors_origin; /* sites whose pages may call, with commas; "*": all; NULL: none */
     const char *host; /* without tokens: names of the server besides loopback's; NULL: none */
+    const struct weft_route_table *routes; /* borrowed; NULL: weft_routes */
+};
+
+/* A bound and listening socket. */
+struct weft_listener {
+    int fd;
+    bool loopback;     /* only this machine can reach it */
+    char host[256];    /* as configured; "": every address */
+    char address[280]; /* "127.0.0.1:7717", as it was bound */
 };
 
 /* The parts of a server, each with its contract in the header of its name. */
 struct weft_server {
     struct weft_server_config config; /* resolved: no zeros; texts are in the arena */
     struct weft_arena *arena;
+    const struct weft_route_table *routes;
     struct weft_engine *engine;
     struct weft_listener listener;
     struct weft_loop *loop;
@@ -95,10 +103,6 @@ WEFT_MUST_CHECK enum weft_rc weft_server_listen(const struct weft_server_config 
  * WEFT_UNAVAILABLE with WEFT_CAUSE_LOST: the store cannot be reached, which may change by itself.
  */
 WEFT_MUST_CHECK enum weft_rc weft_server_open(struct weft_server *server, struct weft_err *err);
-/* Both, one try. On success the caller ends it with _free(). */
-WEFT_MUST_CHECK enum weft_rc weft_server_start(const struct weft_server_config *config,
-                                               struct weft_server **ret_server,
-                                               struct weft_err *err);
 /* "http://127.0.0.1:7717": as it was bound. */
 const char *weft_server_url(const struct weft_server *server);
 /*

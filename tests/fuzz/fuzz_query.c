@@ -7,7 +7,6 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/err.h"
-#include "net/http/query.h"
 #include "net/route.h"
 
 static void encode(struct weft_buf *out, const char *text)

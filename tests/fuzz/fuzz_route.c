@@ -28,7 +28,7 @@ static void check_found(const char *method, const struct weft_route *route,
     must(match->count > 0 && match->count <= WEFT_ROUTE_SEGMENTS);
     encode_path(match, &path);
     bool fits = path.size < WEFT_ROUTE_TEXT; /* encoded it is three times as long */
-    must(!fits || weft_route_find(method, path.data, &again) == route);
+    must(!fits || weft_route_find(&weft_routes, method, path.data, &again) == route);
     must(!fits || again.count == match->count);
     for (size_t i = 0; i < match->count && fits; i++)
         must(strcmp(again.text + again.segment[i], match->text + match->segment[i]) == 0);
@@ -55,7 +55,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (space)
         *space = '\0';
     struct weft_route_match match;
-    const struct weft_route *route = weft_route_find(method, target, &match);
+    const struct weft_route *route = weft_route_find(&weft_routes, method, target, &match);
     must(!route == (match.miss != WEFT_ROUTE_FOUND));
     if (route)
         check_found(method, route, &match);

@@ -29,10 +29,8 @@
 #include "net/group/claims.h"
 #include "net/group/flow_work.h"
 #include "net/group/group.h"
-#include "net/http/http_head.h"
 #include "net/http/link.h"
 #include "net/http/loop.h"
-#include "net/http/query.h"
 #include "net/metrics.h"
 #include "net/request.h"
 #include "net/route.h"
@@ -202,8 +200,7 @@ static inline void fixture_init(struct api_fixture *f)
     weft_engine_on_ended(f->server.engine, count_ended, f, &f->awaited);
     f->server.open = true;
     f->server.api = weft_api_new();
-    f->server.metrics = weft_metrics_new(
-        &(struct weft_route_table){.route = weft_routes, .count = weft_route_count});
+    f->server.metrics = weft_metrics_new(&weft_routes);
     weft_buf_init(&f->text, 1 << 26);
     fixture = f;
 }
@@ -349,14 +346,22 @@ static inline enum weft_rc fixture_carry_out(struct api_fixture *f, struct weft_
     return rc;
 }
 
+static inline const char *reply_header(const struct weft_request *request, const char *name)
+{
+    for (size_t i = 0; i < request->reply.headers; i++)
+        if (strcmp(request->reply.header[i].name, name) == 0)
+            return request->reply.header[i].value;
+    return NULL;
+}
+
 static inline void fixture_take(struct api_fixture *f, struct weft_request *request)
 {
     weft_buf_clear(&f->text);
     weft_buf_add(&f->text, request->reply.body.data, request->reply.body.size);
-    (void)snprintf(f->type, sizeof(f->type), "%s",
-                   request->reply.type ? request->reply.type : "application/json");
-    (void)snprintf(f->location, sizeof(f->location), "%s",
-                   request->reply.location ? request->reply.location : "");
+    const char *type = reply_header(request, "Content-Type");
+    const char *location = reply_header(request, "Location");
+    (void)snprintf(f->type, sizeof(f->type), "%s", type ? type : "application/json");
+    (void)snprintf(f->location, sizeof(f->location), "%s", location ? location : "");
     bool last = !request->reply.stream;
     for (f->parts = 1; !last && f->parts < 1000; f->parts++) {
         struct weft_err err = {0};
@@ -421,7 +426,7 @@ static inline int ask_for(struct api_fixture *f, const char *method, const char 
         .server = &f->server, .arena = weft_arena_new(), .ns = f->ns, .link = &link};
     weft_buf_init(&request->body, 1 << 26);
     weft_buf_add_text(&request->body, body ? body : "");
-    request->route = weft_route_find(method, target, &request->match);
+    request->route = weft_route_find(&weft_routes, method, target, &request->match);
     int status = 404;
     if (request->route) {
         if (fixture_carry_out(f, &link, &err))

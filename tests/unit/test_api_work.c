@@ -219,7 +219,7 @@ static void *count_again(void *context)
     struct weft_buf *text = calloc(1, sizeof(*text));
     assert(text);
     weft_buf_init(text, 1 << 20);
-    if (weft_counts_cache_get(weft_api_counts(f->server.api), f->server.engine, &of, text, NULL))
+    if (weft_counts_cache_get(f->server.api->counts, f->server.engine, &of, text, NULL))
         weft_buf_clear(text);
     return text;
 }

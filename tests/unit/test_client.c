@@ -6,7 +6,7 @@
  * shell around them.
  */
 
-#include "net/server.h"
+#include "server_fixture.h"
 #include "tap.h"
 #include "weft/weft.h"
 

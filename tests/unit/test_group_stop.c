@@ -5,12 +5,12 @@
  * requests and leases that no client took, and the upkeep, which asks the threads to rest.
  */
 
+#include "server_fixture.h"
 #include "tap.h"
 
 #include "base/log.h"
 #include "engine/engine.h"
 #include "net/group/group.h"
-#include "net/server.h"
 
 #include <arpa/inet.h>
 #include <stdlib.h>

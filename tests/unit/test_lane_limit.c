@@ -12,6 +12,7 @@
  * minutes with WEFT_SOAK=1, and as long as WEFT_LIMIT_SECONDS says.
  */
 
+#include "server_fixture.h"
 #include "worker_fixture.h"
 
 #include "base/id.h"

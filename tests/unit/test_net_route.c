@@ -85,8 +85,7 @@ static void test_rows(void)
     for (size_t i = 0; i < WEFT_LEN(ROWS); i++) {
         const struct row *row = &ROWS[i];
         struct weft_route_match match;
-        const struct weft_route *route =
-            weft_route_find_in(&TABLE, row->method, row->target, &match);
+        const struct weft_route *route = weft_route_find(&TABLE, row->method, row->target, &match);
         bool right = match.miss == row->miss && (route != NULL) == (match.miss == WEFT_ROUTE_FOUND);
         if (route)
             right = right && route == &ROUTES[row->route];
@@ -107,7 +106,7 @@ static void test_long(void)
     for (size_t size = 1; size < WEFT_ROUTE_TEXT + 8; size++) {
         memset(target + start, 'a', size);
         target[start + size] = '\0';
-        const struct weft_route *route = weft_route_find_in(&TABLE, "GET", target, &match);
+        const struct weft_route *route = weft_route_find(&TABLE, "GET", target, &match);
         copy = match;
         memset(&match, 'x', sizeof(match));
         bool fits = start + size <= WEFT_ROUTE_TEXT;

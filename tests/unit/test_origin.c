@@ -2,7 +2,7 @@
 
 /* Origins: which lists are valid, and which origins they allow. */
 
-#include "net/http/origin.h"
+#include "net/http/host.h"
 
 #include "base/arena.h"
 #include "tap.h"

@@ -3,7 +3,6 @@
 /* Query strings: what they hold, what is refused, and where the limits are. */
 
 #include "base/arena.h"
-#include "net/http/query.h"
 #include "net/route.h"
 #include "tap.h"
 

@@ -3,13 +3,13 @@
 /* A handle over https and with a token: which servers are trusted, and what is never sent to
  * others. */
 
+#include "server_fixture.h"
 #include "tap.h"
 
 #include "base/base.h"
 #include "core/token.h"
 #include "engine/admin/tokens.h"
 #include "engine/engine.h"
-#include "net/server.h"
 #include "weft/weft.h"
 
 #include <openssl/evp.h>

@@ -6,6 +6,7 @@
  */
 
 #include "http_fixture.h"
+#include "server_fixture.h"
 #include "worker_fixture.h"
 
 #include "base/buf.h"

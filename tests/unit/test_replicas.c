@@ -5,6 +5,7 @@
  * first one's, both are on the list, and one that stops leaves it.
  */
 
+#include "server_fixture.h"
 #include "tap.h"
 
 #include "base/arena.h"

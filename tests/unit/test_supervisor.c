@@ -123,8 +123,7 @@ static void open_stage(struct stage *stage, const struct weft_scanner_setting *s
     }
     server->config.threads = 4;
     server->config.scanners = setting;
-    server->metrics = weft_metrics_new(
-        &(struct weft_route_table){.route = weft_routes, .count = weft_route_count});
+    server->metrics = weft_metrics_new(&weft_routes);
     server->supervisor = weft_supervisor_new(server);
     server->upkeep = weft_upkeep_new(server);
     server->groups = weft_groups_new(server);

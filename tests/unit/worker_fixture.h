@@ -8,6 +8,7 @@
  * healthy run never reaches.
  */
 
+#include "server_fixture.h"
 #include "tap.h"
 
 #include "base/base.h"

@@ -8,6 +8,7 @@
 #include "base/str.h"
 #include "cmd/cli/output.h"
 #include "engine/scan/pass.h"
+#include "net/http/host.h"
 #include "weft/admin.h"
 
 #include <errno.h>

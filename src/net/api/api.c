@@ -1,35 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What the API areas share. */
+/* What the API areas share, and the handlers of rows that need no code of their own. */
 
 #include "net/api/api.h"
 
 #include "base/alloc.h"
 #include "base/buf.h"
 #include "base/clock.h"
-#include "base/err.h"
 #include "base/json.h"
 #include "base/limits.h"
-#include "base/str.h"
 #include "core/cursor.h"
+#include "engine/call.h"
 #include "net/api/api_counts.h"
+#include "net/api/handlers.h"
 #include "net/api/openapi.h"
 #include "net/group/claims.h"
-#include "weft/weft.h"
+#include "net/server.h"
 #include "wire/wire.h"
 
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { DOCUMENT_MAX = 4 << 20, FIGURES_MAX = 1 << 20 };
-
-struct weft_api {
-    struct weft_counts_cache *counts;
-    struct weft_figures figures;
-    pthread_mutex_t lock; /* over the document while it is made */
-    struct weft_buf document;
-};
 
 struct weft_api *weft_api_new(void)
 {
@@ -53,23 +45,12 @@ void weft_api_free(struct weft_api *api)
     free(api);
 }
 
-struct weft_counts_cache *weft_api_counts(struct weft_api *api)
-{
-    return api->counts;
-}
-
-struct weft_figures *weft_api_figures(struct weft_api *api)
-{
-    return &api->figures;
-}
-
 const struct weft_buf *weft_api_document(struct weft_api *api)
 {
-    const struct weft_route_table routes = {.route = weft_routes, .count = weft_route_count};
     pthread_mutex_lock(&api->lock);
     if (api->document.size == 0) {
         weft_buf_init(&api->document, DOCUMENT_MAX);
-        weft_openapi_write(&routes, &api->document);
+        weft_openapi_write(&weft_routes, &api->document);
     }
     pthread_mutex_unlock(&api->lock);
     return &api->document;
@@ -102,12 +83,13 @@ enum weft_rc weft_api_wait_until(const struct weft_request *request, weft_usec *
     return rc;
 }
 
-void weft_api_reply_page(struct weft_request *request, const struct weft_api_page *page)
+enum weft_rc weft_api_reply_page(struct weft_request *request, const struct weft_api_page *page)
 {
     struct weft_json_writer out;
     weft_reply_items(request, &out);
     for (size_t i = 0; i < page->count; i++)
-        weft_wire_write(page->type, (const char *)page->item + i * page->stride, &out);
+        weft_wire_write(request->route->op->gives, (const char *)page->item + i * page->stride,
+                        &out);
     weft_json_end_array(&out);
     weft_json_add_text(&out, "next", page->next);
     if (page->looked_to_us) {
@@ -115,37 +97,25 @@ void weft_api_reply_page(struct weft_request *request, const struct weft_api_pag
         weft_wire_put_moment(&out, page->looked_to_us);
     }
     weft_json_end_object(&out);
-}
-
-static const char *name_of(const struct weft_api_page *list, size_t i)
-{
-    return *(const char *const *)(const void *)((const char *)list->item + i * list->stride);
-}
-
-enum weft_rc weft_api_reply_list(struct weft_request *request, const char *name,
-                                 const struct weft_api_page *list, struct weft_err *err)
-{
-    const struct weft_cursor_list cursors = {.name = name, .ns = request->ns};
-    char after[WEFT_CURSOR_PLACE_MAX + 1];
-    size_t size = 0, first = 0;
-    struct weft_paging paging;
-    enum weft_rc rc = weft_api_paging(request, &paging, err);
-    if (!rc && paging.after)
-        rc = weft_cursor_read(&cursors, paging.after, after, &size, err);
-    if (rc)
-        return rc;
-    while (paging.after && first < list->count && strcmp(name_of(list, first), after) <= 0)
-        first++;
-    size_t left = list->count - first;
-    struct weft_api_page page = *list;
-    page.item = (const char *)list->item + first * list->stride;
-    page.count = left < paging.limit ? left : paging.limit;
-    if (page.count < left) {
-        const char *last = name_of(&page, page.count - 1);
-        page.next = weft_cursor_write(&cursors, last, strlen(last), request->arena);
-    }
-    weft_api_reply_page(request, &page);
     return WEFT_OK;
+}
+
+enum weft_rc weft_api_reply(struct weft_request *request, enum weft_rc rc, const void *message)
+{
+    if (!rc)
+        weft_reply_wire(request, 200, request->route->op->gives, message);
+    return rc;
+}
+
+void weft_api_reply_made(struct weft_request *request, const struct weft_id *id, bool duplicate,
+                         const void *message)
+{
+    const struct weft_op_info *op = request->route->op;
+    char text[WEFT_ID_TEXT];
+    weft_id_print(id, text);
+    weft_reply_header(request, "Location",
+                      weft_arena_printf(request->arena, "%s/%s", op->path, text));
+    weft_reply_wire(request, duplicate ? 200 : 201, op->gives, message);
 }
 
 void weft_api_put_error(const struct weft_err *error, enum weft_fence fence,
@@ -159,24 +129,52 @@ enum weft_rc weft_api_read_message(struct weft_request *request, void *ret_messa
                                    struct weft_err *err)
 {
     const struct weft_route *route = request->route;
-    struct weft_json object;
-    enum weft_rc rc = weft_request_object(request, route->may_be_empty, &object, err);
-    return rc ? rc : weft_wire_read(route->op->takes, &object, request->arena, ret_message, err);
+    return weft_request_read(request, route->may_be_empty, route->op->takes, ret_message, err);
 }
 
-enum weft_rc weft_api_read_nothing(struct weft_request *request, struct weft_err *err)
+/* ---- Handlers of rows that say all there is to know ------------------------------------------ */
+
+enum weft_rc weft_api_read(struct weft_request *request, struct weft_err *err)
 {
-    struct weft_json object;
-    enum weft_rc rc = weft_request_object(request, true, &object, err);
-    if (rc)
-        return rc;
-    struct weft_json_iter member;
-    weft_json_iter_init(&member, &object);
-    if (!weft_json_next(&member))
-        return WEFT_OK;
-    const char *name = NULL;
-    rc = weft_json_string(&member.key, request->arena, &name, err);
-    return rc ? rc
-              : weft_fail_field(err, WEFT_UNKNOWN_FIELD, name,
-                                "this call takes no field of that name");
+    const struct weft_route *route = request->route;
+    const struct weft_route_arg *arg = &route->arg;
+    const struct weft_wire_type *takes = route->op->takes;
+    size_t size = arg->size || !takes ? arg->size : weft_wire_size(takes);
+    char *in = weft_arena_alloc(request->arena, 1, size + 1);
+    struct weft_paging paging = {0};
+    enum weft_rc rc = takes ? weft_api_read_message(request, in, err) : WEFT_OK;
+    if (!rc && arg->id)
+        rc = weft_request_id(request, (void *)(in + arg->id - 1), err);
+    if (!rc && route->shape == WEFT_SHAPE_PAGE)
+        rc = weft_api_paging(request, &paging, err);
+    if (arg->ns)
+        memcpy(in + arg->ns - 1, &request->ns, sizeof(request->ns));
+    if (arg->limit)
+        memcpy(in + arg->limit - 1, &paging.limit, sizeof(paging.limit));
+    if (arg->after)
+        memcpy(in + arg->after - 1, &paging.after, sizeof(paging.after));
+    request->state = in;
+    return rc;
+}
+
+/* request->state is the argument. An answer of bytes, or of one message. */
+enum weft_rc weft_api_run(struct weft_request *request, struct weft_err *err)
+{
+    const struct weft_route *route = request->route;
+    union {
+        struct weft_bytes bytes;
+        struct weft_lane lane;
+    } out = {0};
+    const struct weft_op_call call = {.op = (enum weft_op)(route->op - weft_ops),
+                                      .ns = request->ns,
+                                      .in = request->state,
+                                      .count = 1,
+                                      .out = &out,
+                                      .arena = request->arena};
+    enum weft_rc rc = weft_engine_call(request->server->engine, &call, err);
+    if (rc || route->shape != WEFT_SHAPE_BYTES)
+        return weft_api_reply(request, rc, &out);
+    weft_reply_bytes(request, out.bytes.data, out.bytes.size,
+                     out.bytes.content_type ? out.bytes.content_type : "application/octet-stream");
+    return WEFT_OK;
 }

@@ -8,19 +8,23 @@
 
 #include <pthread.h>
 
-struct weft_api; /* opaque */
-
-/* The caller ends it with weft_api_free(). */
-struct weft_api *weft_api_new(void);
-void weft_api_free(struct weft_api *api); /* NULL is fine */
-struct weft_counts_cache *weft_api_counts(struct weft_api *api);
-/* What /metrics tells of the process, as it was last written: see add_figures(). */
+/* The part of /metrics about the process, as it was last written: see add_figures(). */
 struct weft_figures {
     pthread_mutex_t lock; /* over all below */
     struct weft_buf text;
     weft_usec written_us; /* boot time */
 };
-struct weft_figures *weft_api_figures(struct weft_api *api);
+
+struct weft_api {
+    struct weft_counts_cache *counts;
+    struct weft_figures figures;
+    pthread_mutex_t lock; /* over the document while it is made */
+    struct weft_buf document;
+};
+
+/* The caller ends it with weft_api_free(). */
+struct weft_api *weft_api_new(void);
+void weft_api_free(struct weft_api *api); /* NULL is fine */
 /* The OpenAPI document, made when it is first asked for. */
 const struct weft_buf *weft_api_document(struct weft_api *api);
 
@@ -36,31 +40,30 @@ WEFT_MUST_CHECK enum weft_rc weft_api_paging(const struct weft_request *request,
 WEFT_MUST_CHECK enum weft_rc weft_api_wait_until(const struct weft_request *request,
                                                  weft_usec *ret_until_us, struct weft_err *err);
 
-/* {"items":[...],"next":...} */
+/* {"items":[...],"next":...}: items as the operation gives them */
 struct weft_api_page {
-    const struct weft_wire_type *type;
     const void *item;
     size_t stride, count;
     const char *next;       /* NULL: this is the last page */
     weft_usec looked_to_us; /* of a short page with a next one; otherwise 0 */
 };
-void weft_api_reply_page(struct weft_request *request, const struct weft_api_page *page);
-/*
- * Answers with a page of a whole list that is at hand, sorted by name; the place in a cursor is the
- * name of the last item. The name of an item must be the first member of its struct. `name` is the
- * list's, for its cursors.
- */
-WEFT_MUST_CHECK enum weft_rc weft_api_reply_list(struct weft_request *request, const char *name,
-                                                 const struct weft_api_page *list,
-                                                 struct weft_err *err);
-/* The whole answer {"error":{...}} as an item of a bulk answer. */
+#define WEFT_API_PAGE(item_, count_, next_)                                                        \
+    (struct weft_api_page)                                                                         \
+    {                                                                                              \
+        .item = (item_), .stride = sizeof(*(item_)), .count = (count_), .next = (next_)            \
+    }
+/* Returns WEFT_OK. */
+enum weft_rc weft_api_reply_page(struct weft_request *request, const struct weft_api_page *page);
+/* Answers with the message that the operation gives, unless rc is a failure; returns rc. */
+enum weft_rc weft_api_reply(struct weft_request *request, enum weft_rc rc, const void *message);
+/* The same with 201 and where it is now; 200 for a duplicate. */
+void weft_api_reply_made(struct weft_request *request, const struct weft_id *id, bool duplicate,
+                         const void *message);
+/* Adds "error":{...}. */
 void weft_api_put_error(const struct weft_err *error, enum weft_fence fence,
                         struct weft_json_writer *out);
 /* The body as the message that the operation takes. */
 WEFT_MUST_CHECK enum weft_rc weft_api_read_message(struct weft_request *request, void *ret_message,
-                                                   struct weft_err *err);
-/* A body that may be missing or {}, and holds nothing. */
-WEFT_MUST_CHECK enum weft_rc weft_api_read_nothing(struct weft_request *request,
                                                    struct weft_err *err);
 
 #endif

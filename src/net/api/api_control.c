@@ -15,6 +15,7 @@
 #include "base/limits.h"
 #include "engine/job/control.h"
 #include "net/api/api.h"
+#include "net/api/handlers.h"
 #include "net/server.h"
 #include "weft/weft.h"
 #include "wire/wire.h"
@@ -109,6 +110,9 @@ enum many_field {
     MANY_COUNT
 };
 
+static const char *const many_names[MANY_COUNT] = {"ids",   "filter", "max",
+                                                   "after", "reason", "force"};
+
 struct many {
     enum weft_steer_kind kind;
     unsigned met; /* a bit for each field that was there */
@@ -166,12 +170,11 @@ static enum weft_rc read_many_value(struct weft_request *request, enum many_fiel
                                    WEFT_SWEEP_MAX);
         return WEFT_OK;
     case MANY_AFTER:
-        if (weft_json_string(value, request->arena, &many->after, NULL))
-            return weft_fail_field(err, WEFT_INVALID_VALUE, "after", "after must be a text");
-        return WEFT_OK;
     case MANY_REASON:
-        if (weft_json_string(value, request->arena, &many->reason, NULL))
-            return weft_fail_field(err, WEFT_INVALID_VALUE, "reason", "reason must be a text");
+        if (weft_json_string(value, request->arena,
+                             field == MANY_AFTER ? &many->after : &many->reason, NULL))
+            return weft_fail_field(err, WEFT_INVALID_VALUE, many_names[field], "%s must be a text",
+                                   many_names[field]);
         return WEFT_OK;
     case MANY_FORCE:
         if (value->kind != WEFT_JSON_BOOL)
@@ -188,11 +191,9 @@ static enum weft_rc read_many_field(struct weft_request *request,
                                     const struct weft_json_iter *member, struct many *many,
                                     struct weft_err *err)
 {
-    static const char *const names[MANY_COUNT] = {"ids",   "filter", "max",
-                                                  "after", "reason", "force"};
     /* A replay keeps no reason, and a cancel needs no force. */
     unsigned other = many->kind == WEFT_STEER_CANCEL ? MANY_FORCE : MANY_REASON, field = 0;
-    while (field < MANY_COUNT && (field == other || !weft_json_is(&member->key, names[field])))
+    while (field < MANY_COUNT && (field == other || !weft_json_is(&member->key, many_names[field])))
         field++;
     if (field == MANY_COUNT) {
         const char *name = NULL;
@@ -201,20 +202,20 @@ static enum weft_rc read_many_field(struct weft_request *request,
                   : weft_fail_field(err, WEFT_UNKNOWN_FIELD, name, "this call has no such field");
     }
     if (many->met & 1U << field)
-        return weft_fail_field(err, WEFT_INVALID_VALUE, names[field], "%s was given twice",
-                               names[field]);
+        return weft_fail_field(err, WEFT_INVALID_VALUE, many_names[field], "%s was given twice",
+                               many_names[field]);
     many->met |= 1U << field;
     if (member->value.kind == WEFT_JSON_NULL)
         return WEFT_OK;
     return read_many_value(request, (enum many_field)field, &member->value, many, err);
 }
 
-static enum weft_rc read_many(struct weft_request *request, enum weft_steer_kind kind,
-                              struct weft_err *err)
+enum weft_rc weft_steer_many_read(struct weft_request *request, struct weft_err *err)
 {
     struct many *many = weft_new(request->arena, struct many);
     struct weft_json object;
-    many->kind = kind;
+    many->kind = request->route->op == &weft_ops[WEFT_OP_CANCEL_MANY] ? WEFT_STEER_CANCEL
+                                                                      : WEFT_STEER_REPLAY;
     request->state = many;
     enum weft_rc rc = weft_request_object(request, false, &object, err);
     if (rc)
@@ -227,16 +228,6 @@ static enum weft_rc read_many(struct weft_request *request, enum weft_steer_kind
         rc = weft_fail_field(err, WEFT_INVALID_VALUE, "ids", "give either ids or a filter");
     many->filter.ns = request->ns;
     return rc;
-}
-
-enum weft_rc weft_cancel_many_read(struct weft_request *request, struct weft_err *err)
-{
-    return read_many(request, WEFT_STEER_CANCEL, err);
-}
-
-enum weft_rc weft_replay_many_read(struct weft_request *request, struct weft_err *err)
-{
-    return read_many(request, WEFT_STEER_REPLAY, err);
 }
 
 static enum weft_rc run_filter(struct weft_request *request, const struct many *many,
@@ -256,8 +247,7 @@ static enum weft_rc run_filter(struct weft_request *request, const struct many *
                                            .changed = sweep.changed,
                                            .more = sweep.more,
                                            .next = sweep.more ? sweep.next : NULL};
-    weft_reply_wire(request, 200, &weft_wire_sweep, &answer);
-    return WEFT_OK;
+    return weft_api_reply(request, WEFT_OK, &answer);
 }
 
 /* Gives each id its answer: that it is no id, or the next answer of the engine. */

@@ -2,15 +2,10 @@
 #ifndef WEFT_NET_API_API_CONTROL_H
 #define WEFT_NET_API_API_CONTROL_H
 
-/* Handlers that change executions: cancel, replay, priority, deadline, revoke. */
+/* Calls that steer executions, for the groups: the handlers are in handlers.h. */
 
 #include "engine/job/control.h"
-#include "net/route.h"
 #include "weft/weft.h"
-
-weft_route_fn weft_steer_read, weft_replay_run, weft_cancel_many_read, weft_replay_many_read,
-    weft_steer_many_run;
-weft_route_write_fn weft_steer_write;
 
 /* What becomes of one item: the execution as the call left it is written at once. */
 struct weft_steer_told {

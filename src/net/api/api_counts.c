@@ -2,9 +2,9 @@
 
 /*
  * Counts, computed for all namespaces and lanes at once and at most once a second, whatever is
- * asked for. One thread computes; requests that come meanwhile get what was computed before, if
- * that is not too old, and wait otherwise. What was computed never changes, and is freed by the
- * last thread that reads it.
+ * asked for. One thread computes; requests that come meanwhile get the result before it, if that is
+ * not too old, and wait otherwise. A result never changes, and is freed by the last thread that
+ * reads it.
  */
 
 #include "net/api/api_counts.h"
@@ -13,16 +13,14 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/clock.h"
-#include "base/err.h"
 #include "base/json.h"
-#include "base/limits.h"
 #include "core/spec.h"
 #include "core/state.h"
 #include "engine/admin/tally.h"
 #include "net/api/api.h"
+#include "net/api/handlers.h"
 #include "net/group/group.h"
 #include "net/metrics.h"
-#include "net/request.h"
 #include "net/server.h"
 #include "weft/weft.h"
 #include "wire/wire.h"
@@ -46,7 +44,7 @@ enum { TEXT_MAX = 16 << 20 };
 #define KEPT_US (120 * WEFT_SECOND)
 enum { COST_PARTS = 20 };
 
-/* What was computed. */
+/* The result of one computation. */
 struct counted {
     size_t readers; /* under the lock of the cache; the cache itself is one */
     struct weft_arena *arena;
@@ -61,7 +59,7 @@ struct weft_counts_cache {
     pthread_cond_t done;     /* a thread has computed */
     struct counted *counted; /* the newest; NULL: none yet */
     bool busy;               /* a thread computes */
-    bool keeping;            /* an engine thread is computing what is kept, or will */
+    bool keeping;            /* an engine thread computes for weft_counts_keep(), or will */
     weft_usec scraped_us;    /* when metrics were last asked for; 0: never */
 };
 
@@ -133,16 +131,13 @@ static void write_json(const struct counted *counted, const struct weft_counts_o
     weft_json_end_object(&out);
 }
 
-static void write_metric(const char *ns, const struct weft_lane_count *lane, enum weft_state state,
-                         struct weft_buf *text)
+/* NAME{namespace="NS",lane="LANE" */
+static void put_lane(struct weft_buf *text, const char *name, const char *ns, const char *lane)
 {
-    weft_buf_add_text(text, "weft_executions{");
+    weft_buf_printf(text, "%s{", name);
     weft_metrics_put_label(text, "namespace", ns);
     weft_buf_add_char(text, ',');
-    weft_metrics_put_label(text, "lane", lane->lane);
-    weft_buf_add_char(text, ',');
-    weft_metrics_put_label(text, "state", weft_state_name(state));
-    weft_buf_printf(text, "} %" PRIu64 "\n", lane->count[state]);
+    weft_metrics_put_label(text, "lane", lane);
 }
 
 static void write_metrics(const struct counted *counted, const char *ns, struct weft_buf *text)
@@ -151,16 +146,17 @@ static void write_metrics(const struct counted *counted, const char *ns, struct 
     const struct weft_counted_lane *item = lanes_of(counted, ns, &count);
     weft_metrics_head(text, "weft_executions", "gauge", "Living executions by lane and state.");
     for (size_t i = 0; i < count; i++)
-        for (int state = WEFT_STATE_NONE + 1; state < WEFT_STATE_COUNT; state++)
-            if (weft_state_living((enum weft_state)state))
-                write_metric(ns, &item[i].lane, (enum weft_state)state, text);
+        for (enum weft_state state = WEFT_STATE_NONE + 1; state < WEFT_STATE_COUNT; state++) {
+            if (!weft_state_living(state))
+                continue;
+            put_lane(text, "weft_executions", ns, item[i].lane.lane);
+            weft_buf_printf(text, ",state=\"%s\"} %" PRIu64 "\n", weft_state_name(state),
+                            item[i].lane.count[state]);
+        }
     weft_metrics_head(text, "weft_draining", "gauge",
                       "Leases that others ended and whose workers have not let go, by lane.");
     for (size_t i = 0; i < count; i++) {
-        weft_buf_add_text(text, "weft_draining{");
-        weft_metrics_put_label(text, "namespace", ns);
-        weft_buf_add_char(text, ',');
-        weft_metrics_put_label(text, "lane", item[i].lane.lane);
+        put_lane(text, "weft_draining", ns, item[i].lane.lane);
         weft_buf_printf(text, "} %" PRIu64 "\n", item[i].lane.draining);
     }
 }
@@ -199,7 +195,7 @@ static struct counted *compute(struct weft_engine *engine)
     return counted;
 }
 
-/* How long what took this long to compute is fresh. */
+/* How long a result is fresh: longer when it took long to compute. */
 static weft_usec fresh_for(const struct counted *counted)
 {
     weft_usec pause_us = counted->took_us * COST_PARTS;
@@ -208,7 +204,8 @@ static weft_usec fresh_for(const struct counted *counted)
     return pause_us > FRESH_US ? pause_us : FRESH_US;
 }
 
-/* What can be given, computed by this thread if need be. The caller is a reader of it. */
+/* A result that is fresh enough, computed by this thread if need be. The caller is a reader of it.
+ */
 static struct counted *take(struct weft_counts_cache *cache, struct weft_engine *engine)
 {
     pthread_mutex_lock(&cache->lock);
@@ -326,7 +323,7 @@ static void compute_kept(struct weft_server *server, void *context)
 
 void weft_counts_keep(struct weft_server *server)
 {
-    struct weft_counts_cache *cache = weft_api_counts(server->api);
+    struct weft_counts_cache *cache = server->api->counts;
     pthread_mutex_lock(&cache->lock);
     bool begins = !cache->keeping && is_due(cache);
     cache->keeping |= begins;
@@ -349,8 +346,8 @@ enum weft_rc weft_counts_run(struct weft_request *request, struct weft_err *err)
         .ns = request->ns, .lane = weft_request_query(request, "lane"), .text = WEFT_COUNTS_JSON};
     struct weft_buf text;
     weft_buf_init(&text, TEXT_MAX);
-    enum weft_rc rc = weft_counts_cache_get(weft_api_counts(request->server->api),
-                                            request->server->engine, &of, &text, err);
+    enum weft_rc rc = weft_counts_cache_get(request->server->api->counts, request->server->engine,
+                                            &of, &text, err);
     if (!rc)
         weft_reply_bytes(request, text.data, text.size, "application/json");
     weft_buf_done(&text);

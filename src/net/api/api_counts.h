@@ -2,17 +2,14 @@
 #ifndef WEFT_NET_API_API_COUNTS_H
 #define WEFT_NET_API_API_COUNTS_H
 
-/* Executions by lane and state: handlers and the cache behind them. */
+/* Executions by lane and state: the cache behind the handlers. */
 
 #include "base/arena.h"
 #include "base/base.h"
 #include "base/buf.h"
-#include "net/route.h"
 
 struct weft_engine;
 struct weft_server;
-
-weft_route_fn weft_counts_read, weft_counts_run;
 
 /*
  * Counts cost the store work that grows with what is in it, so they are computed at most once a

@@ -5,7 +5,7 @@
  * at, at once or when they are over.
  */
 
-#include "net/api/api_flows.h"
+#include "net/api/handlers.h"
 
 #include "base/arena.h"
 #include "base/clock.h"
@@ -14,14 +14,10 @@
 #include "engine/flow/flow.h"
 #include "net/api/api.h"
 #include "net/group/flow_work.h"
-#include "net/request.h"
 #include "net/server.h"
 #include "net/wait/waits.h"
 #include "weft/weft.h"
 #include "wire/wire.h"
-
-#include <stdlib.h>
-#include <string.h>
 
 enum { SHARED_NODES = WEFT_BATCH_MAX }; /* of a flow that may share a transaction */
 
@@ -76,12 +72,9 @@ void weft_flow_submit_write(struct weft_request *request)
         weft_reply_error(request, &err);
         return;
     }
-    char id[WEFT_ID_TEXT];
-    weft_id_print(&answer->id, id);
-    request->reply.location = weft_arena_printf(request->arena, "/v1/flows/%s", id);
     struct weft_wire_flow_submitted flow =
         submitted(request, answer, spec->nodes, spec->node_count);
-    weft_reply_wire(request, answer->duplicate ? 200 : 201, &weft_wire_flow_submitted, &flow);
+    weft_api_reply_made(request, &answer->id, answer->duplicate, &flow);
 }
 
 /* A flow that is too large to share a transaction. */
@@ -101,17 +94,6 @@ enum weft_rc weft_flow_submit_run(struct weft_request *request, struct weft_err 
 
 /* ---- Growing --------------------------------------------------------------------------------- */
 
-enum weft_rc weft_flow_grow_read(struct weft_request *request, struct weft_err *err)
-{
-    struct weft_flow_growth *growth = weft_new(request->arena, struct weft_flow_growth);
-    enum weft_rc rc = weft_api_read_message(request, growth, err);
-    if (!rc)
-        rc = weft_request_id(request, &growth->flow, err);
-    growth->ns = request->ns;
-    request->state = growth;
-    return rc;
-}
-
 enum weft_rc weft_flow_grow_run(struct weft_request *request, struct weft_err *err)
 {
     const struct weft_flow_growth *growth = request->state;
@@ -124,19 +106,7 @@ enum weft_rc weft_flow_grow_run(struct weft_request *request, struct weft_err *e
     }
     struct weft_wire_flow_submitted flow =
         submitted(request, &answer, growth->nodes, growth->node_count);
-    weft_reply_wire(request, 200, &weft_wire_flow_grown, &flow);
-    return WEFT_OK;
-}
-
-enum weft_rc weft_flow_edges_read(struct weft_request *request, struct weft_err *err)
-{
-    struct weft_flow_edging *edging = weft_new(request->arena, struct weft_flow_edging);
-    enum weft_rc rc = weft_api_read_message(request, edging, err);
-    if (!rc)
-        rc = weft_request_id(request, &edging->flow, err);
-    edging->ns = request->ns;
-    request->state = edging;
-    return rc;
+    return weft_api_reply(request, WEFT_OK, &flow);
 }
 
 enum weft_rc weft_flow_edges_run(struct weft_request *request, struct weft_err *err)
@@ -144,10 +114,7 @@ enum weft_rc weft_flow_edges_run(struct weft_request *request, struct weft_err *
     struct weft_wire_flow_submitted linked = {0};
     enum weft_rc rc =
         weft_engine_flow_edges(request->server->engine, request->state, &linked.revision, err);
-    if (rc)
-        return rc;
-    weft_reply_wire(request, 200, &weft_wire_flow_linked, &linked);
-    return WEFT_OK;
+    return weft_api_reply(request, rc, &linked);
 }
 
 /* ---- Looking --------------------------------------------------------------------------------- */
@@ -195,37 +162,15 @@ enum weft_rc weft_flow_run(struct weft_request *request, struct weft_err *err)
     }
     enum weft_rc rc =
         weft_engine_flow(request->server->engine, &wanted->asking, request->arena, &page, err);
-    if (rc)
-        return rc;
-    weft_reply_wire(request, 200, &weft_wire_flow_page, &page);
-    return WEFT_OK;
-}
-
-enum weft_rc weft_flow_nodes_read(struct weft_request *request, struct weft_err *err)
-{
-    struct wanted *wanted = weft_new(request->arena, struct wanted);
-    struct weft_paging paging = {0};
-    request->state = wanted;
-    enum weft_rc rc = weft_api_paging(request, &paging, err);
-    wanted->asking =
-        (struct weft_flow_asking){.ns = request->ns, .limit = paging.limit, .after = paging.after};
-    return rc ? rc : weft_request_id(request, &wanted->asking.flow, err);
+    return weft_api_reply(request, rc, &page);
 }
 
 enum weft_rc weft_flow_nodes_run(struct weft_request *request, struct weft_err *err)
 {
-    const struct wanted *wanted = request->state;
     struct weft_flow_page page;
     enum weft_rc rc =
-        weft_engine_flow(request->server->engine, &wanted->asking, request->arena, &page, err);
-    const struct weft_api_page nodes = {.type = &weft_wire_flow_node,
-                                        .item = page.node,
-                                        .stride = sizeof(*page.node),
-                                        .count = page.count,
-                                        .next = page.next};
-    if (!rc)
-        weft_api_reply_page(request, &nodes);
-    return rc;
+        weft_engine_flow(request->server->engine, request->state, request->arena, &page, err);
+    return rc ? rc : weft_api_reply_page(request, &WEFT_API_PAGE(page.node, page.count, page.next));
 }
 
 enum weft_rc weft_flows_read(struct weft_request *request, struct weft_err *err)
@@ -256,15 +201,11 @@ enum weft_rc weft_flows_run(struct weft_request *request, struct weft_err *err)
     struct weft_flows flows;
     enum weft_rc rc =
         weft_engine_flows(request->server->engine, request->state, request->arena, &flows, err);
-    const struct weft_api_page page = {.type = &weft_wire_flow,
-                                       .item = flows.item,
-                                       .stride = sizeof(*flows.item),
-                                       .count = flows.count,
-                                       .next = flows.next,
-                                       .looked_to_us = flows.looked_to_us};
-    if (!rc)
-        weft_api_reply_page(request, &page);
-    return rc;
+    if (rc)
+        return rc;
+    struct weft_api_page page = WEFT_API_PAGE(flows.item, flows.count, flows.next);
+    page.looked_to_us = flows.looked_to_us;
+    return weft_api_reply_page(request, &page);
 }
 
 /* ---- Cancelling ------------------------------------------------------------------------------ */

@@ -2,7 +2,7 @@
 
 /* Health, readiness, metrics and the OpenAPI document. */
 
-#include "net/api/api_health.h"
+#include "net/api/handlers.h"
 
 #include "base/arena.h"
 #include "base/buf.h"
@@ -15,7 +15,6 @@
 #include "net/api/api.h"
 #include "net/api/api_counts.h"
 #include "net/metrics.h"
-#include "net/request.h"
 #include "net/server.h"
 #include "net/upkeep/supervisor.h"
 #include "net/upkeep/upkeep.h"
@@ -35,50 +34,29 @@ enum { METRICS_MAX = 32 << 20 };
 
 #define ANSWERED_US (3 * WEFT_SECOND) /* the poll comes round three times */
 
-static void reply_status(struct weft_request *request, int status, const char *word,
-                         const struct weft_err *why)
+/* why: it is not ready; warning: it is, but something is missing. Both may be NULL. */
+static void reply_status(struct weft_request *request, const struct weft_err *why,
+                         const char *warning)
 {
     struct weft_json_writer out;
-    weft_reply_json(request, status, &out);
+    weft_reply_json(request, why ? 503 : 200, &out);
     weft_json_begin_object(&out);
-    weft_json_add_text(&out, "status", word);
+    weft_json_add_text(&out, "status", why ? "unavailable" : "ok");
     if (why)
         weft_api_put_error(why, WEFT_FENCE_NONE, &out);
+    if (warning)
+        weft_json_add_text(&out, "warning", warning);
     weft_json_end_object(&out);
+    if (why)
+        weft_reply_header(request, "Retry-After", "1");
 }
 
 /* Answered by the loop itself: it says that the process runs, and nothing of the store. */
 enum weft_rc weft_health_read(struct weft_request *request, struct weft_err *err)
 {
     (void)err;
-    reply_status(request, 200, "ok", NULL);
+    reply_status(request, NULL, NULL);
     return WEFT_OK;
-}
-
-/*
- * A server is ready although a scanner runs nowhere: submissions and claims still work, and a
- * balancer that took it away would make things worse.
- */
-static void reply_ready(struct weft_request *request)
-{
-    struct weft_json_writer out;
-    const char *names = weft_upkeep_uncovered(request->server, request->arena);
-    weft_reply_json(request, 200, &out);
-    weft_json_begin_object(&out);
-    weft_json_add_text(&out, "status", "ok");
-    if (names) {
-        weft_json_key(&out, "warning");
-        weft_json_put_text(
-            &out, weft_arena_printf(request->arena,
-                                    "no living replica runs this for all there is: %s", names));
-    }
-    weft_json_end_object(&out);
-}
-
-static void reply_not_ready(struct weft_request *request, const struct weft_err *why)
-{
-    reply_status(request, 503, "unavailable", why);
-    request->reply.retry_after_s = 1;
 }
 
 /*
@@ -97,19 +75,25 @@ static bool store_answers(struct weft_server *server)
  */
 enum weft_rc weft_readiness_read(struct weft_request *request, struct weft_err *err)
 {
+    struct weft_server *server = request->server;
     struct weft_err why = {0};
+    const char *names = NULL;
     (void)err;
-    if (!request->server->open) {
+    if (!server->open)
         (void)weft_fail(&why, WEFT_UNAVAILABLE, "the server waits for its store");
-        reply_not_ready(request, &why);
-    } else if (weft_engine_version(request->server->engine, &why)) {
-        reply_not_ready(request, &why);
-    } else if (!store_answers(request->server)) {
+    else if (!weft_engine_version(server->engine, &why) && !store_answers(server))
         (void)weft_fail(&why, WEFT_UNAVAILABLE, "%s", weft_rc_text(WEFT_UNAVAILABLE));
-        reply_not_ready(request, &why);
-    } else {
-        reply_ready(request);
-    }
+    /*
+     * A server is ready although a scanner runs nowhere: submissions and claims still work, and a
+     * balancer that took it away would make things worse.
+     */
+    if (!why.rc)
+        names = weft_upkeep_uncovered(server, request->arena);
+    reply_status(request, why.rc ? &why : NULL,
+                 names
+                     ? weft_arena_printf(request->arena,
+                                         "no living replica runs this for all there is: %s", names)
+                     : NULL);
     return WEFT_OK;
 }
 
@@ -191,14 +175,6 @@ static void put_clock(const struct weft_clock *clock, struct weft_buf *out)
                (double)(weft_clock_now(clock) - wall_us) / 1e6);
 }
 
-static void put_scanner_gauge(struct weft_buf *out, const char *name, const char *scanner,
-                              double value)
-{
-    weft_buf_printf(out, "%s{", name);
-    weft_metrics_put_label(out, "scanner", scanner);
-    weft_buf_printf(out, "} %.17g\n", value);
-}
-
 static void put_scanners(struct weft_server *server, struct weft_arena *arena, struct weft_buf *out)
 {
     static const struct {
@@ -217,18 +193,20 @@ static void put_scanners(struct weft_server *server, struct weft_arena *arena, s
             const double value[] = {status[i].enabled, (double)status[i].interval_ms / 1e3,
                                     (double)status[i].last_pass_us / 1e6,
                                     (double)status[i].lag_us / 1e6};
-            put_scanner_gauge(out, gauge[g].name, status[i].name, value[g]);
+            weft_buf_printf(out, "%s{", gauge[g].name);
+            weft_metrics_put_label(out, "scanner", status[i].name);
+            weft_buf_printf(out, "} %.17g\n", value[g]);
         }
     }
 }
 
 /*
- * What this process knows. Writing it takes the loop thread about half a millisecond, in which no
- * other request is read; a request within FRESH_US after that gets the same text again.
+ * The figures of this process. Writing them takes the loop thread about half a millisecond, in
+ * which no other request is read; a request within FRESH_US after that gets the same text again.
  */
 static void add_figures(struct weft_request *request, struct weft_buf *out)
 {
-    struct weft_figures *figures = weft_api_figures(request->server->api);
+    struct weft_figures *figures = &request->server->api->figures;
     weft_usec now_us = weft_boot_us();
     pthread_mutex_lock(&figures->lock);
     if (figures->text.size == 0 || now_us - figures->written_us >= FRESH_US) {
@@ -244,54 +222,53 @@ static void add_figures(struct weft_request *request, struct weft_buf *out)
 }
 
 /*
- * With the counts of the namespace as `counts` has them; the rest is what this process knows. It
+ * With the counts of the namespace as `counts` has them; the rest is about this process. It
  * counts the requests and the rows of all namespaces together, so a token that is bound to one of
- * them does not get it: the differences would tell what the other namespaces do.
+ * them does not get it: the differences would show what the other namespaces do.
  */
 static void reply_metrics(struct weft_request *request, const struct weft_buf *counts)
 {
-    struct weft_buf text;
-    weft_buf_init(&text, METRICS_MAX);
+    weft_reply_bytes(request, "", 0, "text/plain; version=0.0.4; charset=utf-8");
+    struct weft_buf *text = &request->reply.body;
     if (!request->ns_fixed)
-        add_figures(request, &text);
-    put_build(&text);
-    weft_buf_add(&text, counts->data, counts->size);
+        add_figures(request, text);
+    put_build(text);
+    weft_buf_add(text, counts->data, counts->size);
     /* Metrics are asked for when things go wrong: a store that is away is one more number. */
-    put_number(&text, "weft_store_up", "1 when the store answered just now.",
+    put_number(text, "weft_store_up", "1 when the store answered just now.",
                store_answers(request->server));
-    weft_reply_bytes(request, text.data, text.size, "text/plain; version=0.0.4; charset=utf-8");
-    weft_buf_done(&text);
 }
 
-/*
- * The loop answers from memory. Only the first request for a namespace in a while, whose counts
- * are not kept, goes to an engine thread; from then on upkeep keeps them: see weft_counts_keep().
- * While the store is away none does: old counts are better than none.
- */
-enum weft_rc weft_metrics_read(struct weft_request *request, struct weft_err *err)
+/* From memory, which may have no counts; or, on an engine thread, from the store if need be. */
+static enum weft_rc answer_metrics(struct weft_request *request, bool from_memory)
 {
     const struct weft_counts_of of = {.ns = request->ns, .text = WEFT_COUNTS_METRICS};
+    struct weft_counts_cache *cache = request->server->api->counts;
     struct weft_buf counts;
-    (void)err;
     weft_buf_init(&counts, METRICS_MAX);
-    bool away = !store_answers(request->server);
-    bool kept = weft_counts_cache_glance(weft_api_counts(request->server->api), &of, away, &counts);
-    if (kept || away)
+    bool away = from_memory && !store_answers(request->server);
+    bool known = from_memory
+                     ? weft_counts_cache_glance(cache, &of, away, &counts)
+                     : !weft_counts_cache_get(cache, request->server->engine, &of, &counts, NULL);
+    if (known || away || !from_memory) /* without counts, if they cannot be had */
         reply_metrics(request, &counts);
     weft_buf_done(&counts);
     return WEFT_OK;
 }
 
+/*
+ * The loop answers from memory. Only the first request for a namespace in a while, whose counts
+ * are not kept, goes to an engine thread; from then on upkeep keeps them: see weft_counts_keep().
+ * While the store is away no request does: old counts are better than none.
+ */
+enum weft_rc weft_metrics_read(struct weft_request *request, struct weft_err *err)
+{
+    (void)err;
+    return answer_metrics(request, true);
+}
+
 enum weft_rc weft_metrics_run(struct weft_request *request, struct weft_err *err)
 {
-    const struct weft_counts_of of = {.ns = request->ns, .text = WEFT_COUNTS_METRICS};
-    struct weft_counts_cache *cache = weft_api_counts(request->server->api);
-    struct weft_buf counts;
     (void)err;
-    weft_buf_init(&counts, METRICS_MAX);
-    enum weft_rc rc = weft_counts_cache_get(cache, request->server->engine, &of, &counts, NULL);
-    (void)rc; /* without counts, then */
-    reply_metrics(request, &counts);
-    weft_buf_done(&counts);
-    return WEFT_OK;
+    return answer_metrics(request, false);
 }

@@ -7,17 +7,18 @@
 
 #include "net/api/openapi.h"
 
-#include "net/api/openapi_parts.h"
+#include "base/err.h"
+#include "base/json.h"
 #include "net/api/routes.h"
-#include "net/lines.h"
-#include "net/route.h"
+#include "net/request.h"
 #include "wire/wire.h"
 
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
-void weft_openapi_ref(struct weft_json_writer *out, const char *folder, const char *name)
+/* {"$ref":"#/components/FOLDER/NAME"} as the next value. */
+static void put_ref(struct weft_json_writer *out, const char *folder, const char *name)
 {
     char path[128];
     (void)snprintf(path, sizeof(path), "#/components/%s/%s", folder, name);
@@ -26,34 +27,279 @@ void weft_openapi_ref(struct weft_json_writer *out, const char *folder, const ch
     weft_json_end_object(out);
 }
 
-/* ---- Schemas of routes ----------------------------------------------------------------------- */
+/* ---- Tags ------------------------------------------------------------------------------------ */
 
-static void add_word(struct weft_buf *words, const char *word)
+static const struct tag {
+    const char *name;
+    const char *about;
+} TAGS[] = {
+    {"executions", "Units of work: submit them, look at them, steer them."},
+    {"flows", "Graphs of executions that come after each other."},
+    {"claims", "How workers get work."},
+    {"leases", "What workers say about the work they hold."},
+    {"workers", "The processes that claim work."},
+    {"lanes", "Queues: whether they are paused, how much may run at once, who gets which share."},
+    {"tokens", "Who may do what."},
+    {"replicas", "The servers that share the store."},
+    {"scanners", "What the servers do by themselves: they put right what time or a crash left."},
+    {"counts", "How much there is."},
+    {"server", "Health, metrics and this document: outside /v1, for the machinery around it."},
+};
+
+/* Its tag is the word behind /v1/, "server" elsewhere. */
+static bool has_tag(const struct weft_route *route, const char *name)
 {
-    weft_buf_printf(words, "%s\"%s\"", words->size ? "," : "", word);
+    const char *word = strncmp(route->op->path, "/v1/", 4) == 0 ? route->op->path + 4 : "server";
+    size_t size = strcspn(word, "/");
+    return strlen(name) == size && memcmp(name, word, size) == 0;
 }
 
-/* Writes a schema of routes.h, with the words for which [$states] and [$flow_states] stand. */
-static void put_schema(struct weft_json_writer *out, const char *schema)
+/* "tags": the rows that the routes use. */
+static void put_tags(const struct weft_route_table *routes, struct weft_json_writer *out)
 {
-    const char *place = strstr(schema, "[$");
-    if (!place) {
-        weft_json_put_raw(out, schema, strlen(schema));
-        return;
+    weft_json_add_array(out, "tags");
+    for (size_t i = 0; i < WEFT_LEN(TAGS); i++) {
+        size_t r = 0;
+        while (r < routes->count && !has_tag(&routes->route[r], TAGS[i].name))
+            r++;
+        if (r == routes->count)
+            continue;
+        weft_json_begin_object(out);
+        weft_json_add_text(out, "name", TAGS[i].name);
+        weft_json_add_text(out, "description", TAGS[i].about);
+        weft_json_end_object(out);
     }
-    bool flows = strncmp(place, "[$flow_states]", 14) == 0;
-    struct weft_buf words, text;
-    weft_buf_init(&words, SIZE_MAX);
+    weft_json_end_array(out);
+}
+
+/* ---- Schemas --------------------------------------------------------------------------------- */
+
+static const char *state_word(size_t i)
+{
+    return ++i < WEFT_STATE_COUNT ? weft_state_name((enum weft_state)i) : NULL;
+}
+
+static const char *flow_state_word(size_t i)
+{
+    return i < WEFT_FLOW_STATE_COUNT ? weft_wire_flow_states[i] : NULL;
+}
+
+static const char *code_word(size_t i)
+{
+    return ++i < WEFT_RC_COUNT ? weft_rc_wire((enum weft_rc)i) : NULL;
+}
+
+static const char *fence_word(size_t i)
+{
+    return ++i <= WEFT_FENCE_UNKNOWN ? weft_fence_name((enum weft_fence)i) : NULL;
+}
+
+/* Marks in the text of a schema; each stands for a list of words, with commas between them. */
+static const struct {
+    const char *mark;
+    const char *(*word)(size_t i); /* NULL: there is no i-th one */
+} WORDS[] = {
+    {"$states", state_word},
+    {"$flow_states", flow_state_word},
+    {"$codes", code_word},
+    {"$fences", fence_word},
+};
+
+static bool is_mark(const char *text, size_t size, const char *mark)
+{
+    return strlen(mark) == size && memcmp(text, mark, size) == 0;
+}
+
+/* Appends the text that the mark stands for, an unknown mark as it is; returns the text behind it.
+ */
+static const char *add_mark(struct weft_buf *text, const char *mark, const struct weft_route *route)
+{
+    size_t size = 1 + strspn(mark + 1, "abcdefghijklmnopqrstuvwxyz_");
+    bool takes = is_mark(mark, size, "$takes"), gives = is_mark(mark, size, "$gives");
+    size_t list = 0;
+    while (list < WEFT_LEN(WORDS) && !is_mark(mark, size, WORDS[list].mark))
+        list++;
+    if (takes || gives) {
+        assert(route);
+        weft_buf_printf(text, REF("%s"),
+                        weft_wire_name(takes ? route->op->takes : route->op->gives));
+    } else if (list < WEFT_LEN(WORDS)) {
+        const char *word;
+        for (size_t i = 0; (word = WORDS[list].word(i)); i++)
+            weft_buf_printf(text, "%s\"%s\"", i ? "," : "", word);
+    } else {
+        weft_buf_add(text, mark, size);
+    }
+    return mark + size;
+}
+
+/* Writes the text of a schema; $takes and $gives are the messages of the route, or not used. */
+static void put_schema(struct weft_json_writer *out, const char *schema,
+                       const struct weft_route *route)
+{
+    struct weft_buf text;
     weft_buf_init(&text, SIZE_MAX);
-    for (int state = WEFT_STATE_NONE + 1; state < WEFT_STATE_COUNT && !flows; state++)
-        add_word(&words, weft_state_name((enum weft_state)state));
-    for (size_t i = 0; i < WEFT_FLOW_STATE_COUNT && flows; i++)
-        add_word(&words, weft_wire_flow_states[i]);
-    weft_buf_printf(&text, "%.*s[%s%s", (int)(place - schema), schema, words.data,
-                    strchr(place, ']'));
+    while (*schema) {
+        size_t plain = strcspn(schema, "$");
+        weft_buf_add(&text, schema, plain);
+        schema += plain;
+        if (*schema)
+            schema = add_mark(&text, schema, route);
+    }
     weft_json_put_raw(out, text.data, text.size);
     weft_buf_done(&text);
-    weft_buf_done(&words);
+}
+
+/* ---- Errors ---------------------------------------------------------------------------------- */
+
+/* The statuses of errors, in order, with the names of their responses. */
+static const struct status {
+    int number;
+    const char *name;
+    const char *headers; /* JSON text, without the braces; "" for none */
+} STATUSES[] = {
+#define RETRY_AFTER                                                                                \
+    ",\"Retry-After\":{\"description\":\"Seconds after which to try again\",\"schema\":{"          \
+    "\"type\":\"integer\"}}"
+#define TEXT_HEADER(name, about)                                                                   \
+    ",\"" name "\":{\"description\":\"" about "\",\"schema\":{\"type\":\"string\"}}"
+    {400, "BadRequest", ""},
+    {401, "Unauthorized", TEXT_HEADER("WWW-Authenticate", "Always Bearer")},
+    {403, "Forbidden", ""},
+    {404, "NotFound", ""},
+    {405, "MethodNotAllowed", TEXT_HEADER("Allow", "The methods of the path")},
+    {409, "Conflict", ""},
+    {413, "TooLarge", ""},
+    {415, "UnsupportedMediaType",
+     TEXT_HEADER("Accept-Encoding", "The encodings that are taken, when the encoding is at fault")
+         TEXT_HEADER("Accept", "The types that are taken, when the type is at fault")},
+    {429, "TooManyRequests", RETRY_AFTER},
+    {500, "InternalError", ""},
+    {503, "Unavailable", RETRY_AFTER},
+    {507, "StorageFull", RETRY_AFTER},
+};
+
+/* The errors that a route can answer with, as bits of enum weft_rc. */
+static uint32_t fails_of(const struct weft_route *route)
+{
+    /* The query string is checked everywhere, and a server that stops refuses everything. */
+    uint32_t fails = route->fails | RC(INVALID_VALUE) | RC(UNKNOWN_FIELD) | RC(TOO_LARGE) |
+                     RC(UNAVAILABLE) | RC(INTERNAL);
+    if (route->op->scope != WEFT_SCOPE_NONE)
+        fails |= RC(UNAUTHORIZED) | RC(FORBIDDEN);
+    if (route->body_max > 0)
+        fails |= RC(INVALID_JSON) | RC(UNSUPPORTED_MEDIA_TYPE) | RC(STORAGE_FULL);
+    if (route->run || !weft_group_alone(route->op->group))
+        fails |= RC(BUSY) | RC(RATE_LIMITED) | RC(SCHEMA) | RC(CORRUPT);
+    return fails;
+}
+
+static bool fails_with(uint32_t fails, int status)
+{
+    for (int rc = WEFT_OK + 1; rc < WEFT_RC_COUNT; rc++)
+        if (fails & (UINT32_C(1) << rc) && weft_rc_http((enum weft_rc)rc) == status)
+            return true;
+    return false;
+}
+
+/* A response for each status of these errors: "404":{"$ref":...}. */
+static void put_errors(uint32_t fails, struct weft_json_writer *out)
+{
+    for (size_t i = 0; i < WEFT_LEN(STATUSES); i++) {
+        if (!fails_with(fails, STATUSES[i].number))
+            continue;
+        char number[8];
+        (void)snprintf(number, sizeof(number), "%d", STATUSES[i].number);
+        weft_json_key(out, number);
+        put_ref(out, "responses", STATUSES[i].name);
+    }
+}
+
+static void put_error_response(struct weft_json_writer *out, const char *name, const char *about,
+                               const char *headers)
+{
+    static const char request_id[] =
+        "{\"X-Request-Id\":{\"description\":\"The id of the request, as in the server's log\","
+        "\"schema\":{\"type\":\"string\"}}";
+    weft_json_add_object(out, name);
+    weft_json_add_text(out, "description", about);
+    char text[1024];
+    (void)snprintf(text, sizeof(text), "%s%s}", request_id, headers);
+    weft_json_add_raw(out, "headers", text);
+    weft_json_add_raw(out, "content",
+                      "{\"application/json\":{\"schema\":{\"$ref\":"
+                      "\"#/components/schemas/ErrorAnswer\"}}}");
+    weft_json_end_object(out);
+}
+
+/* A response for each status that a route names, which says what its codes mean. */
+static void put_error_responses(const struct weft_route_table *routes, struct weft_json_writer *out)
+{
+    uint32_t fails = 0;
+    for (size_t i = 0; i < routes->count; i++)
+        fails |= fails_of(&routes->route[i]);
+    weft_json_add_object(out, "responses");
+    for (size_t i = 0; i < WEFT_LEN(STATUSES); i++) {
+        if (!fails_with(fails, STATUSES[i].number))
+            continue;
+        char about[1024] = "";
+        size_t used = 0;
+        for (int rc = WEFT_OK + 1; rc < WEFT_RC_COUNT; rc++)
+            if (weft_rc_http((enum weft_rc)rc) == STATUSES[i].number && used < sizeof(about))
+                used += (size_t)snprintf(about + used, sizeof(about) - used, "%s`%s`: %s",
+                                         used ? "; " : "", weft_rc_wire((enum weft_rc)rc),
+                                         weft_rc_text((enum weft_rc)rc));
+        put_error_response(out, STATUSES[i].name, about, STATUSES[i].headers);
+    }
+    put_error_response(out, "Error", "Any other error: `code` says which.", "");
+    weft_json_end_object(out);
+}
+
+static const struct {
+    const char *name, *schema;
+} ERROR_SCHEMAS[] = {
+    {"Error",
+     "{\"type\":\"object\",\"required\":[\"code\",\"message\"],\"properties\":{\"code\":{\"type\":"
+     "\"string\",\"enum\":[$codes]},\"message\":{\"type\":\"string\"},\"hint\":{\"type\":"
+     "[\"string\",\"null\"],\"description\":\"What to do\"},\"field\":{\"type\":[\"string\","
+     "\"null\"],\"description\":\"What is to blame\"},\"reason\":{\"type\":\"string\","
+     "\"description\":\"Why the lease is gone, when the code is fenced\",\"enum\":[$fences]}}}"},
+    {"ErrorAnswer",
+     "{\"type\":\"object\",\"required\":[\"error\"],\"properties\":{\"error\":" REF("Error") "}}"},
+    {"ItemId",
+     "{\"type\":\"object\",\"required\":[\"id\"],\"properties\":{\"id\":{\"type\":"
+     "\"string\",\"format\":\"uuid\"}}}"},
+    {"ItemError",
+     "{\"type\":\"object\",\"required\":[\"id\",\"error\"],\"properties\":{\"id\":{"
+     "\"type\":[\"string\",\"null\"]},\"error\":" REF("Error") "}}"},
+};
+
+static void put_components(const struct weft_route_table *routes, struct weft_json_writer *out)
+{
+    weft_json_add_object(out, "components");
+    weft_json_add_object(out, "schemas");
+    for (size_t i = 0; i < weft_wire_message_count; i++) {
+        weft_json_key(out, weft_wire_name(weft_wire_messages[i]));
+        weft_wire_schema(weft_wire_messages[i], out);
+    }
+    for (size_t i = 0; i < WEFT_LEN(ERROR_SCHEMAS); i++) {
+        weft_json_key(out, ERROR_SCHEMAS[i].name);
+        put_schema(out, ERROR_SCHEMAS[i].schema, NULL);
+    }
+    weft_json_end_object(out);
+    put_error_responses(routes, out);
+    weft_json_add_raw(
+        out, "parameters",
+        "{\"Namespace\":{\"name\":\"X-Weft-Namespace\",\"in\":\"header\",\"required\":false,"
+        "\"description\":\"The namespace, unless the token fixes it\",\"schema\":{\"type\":"
+        "\"string\",\"default\":\"default\"}},\"RequestId\":{\"name\":\"X-Request-Id\","
+        "\"in\":\"header\",\"required\":false,\"description\":\"Comes back in the answer and "
+        "stands in the log; made up when absent\",\"schema\":{\"type\":\"string\"}}}");
+    weft_json_add_raw(out, "securitySchemes",
+                      "{\"bearer\":{\"type\":\"http\",\"scheme\":\"bearer\",\"description\":"
+                      "\"A token from `weft token create`. Required where tokens are on; "
+                      "x-weft-scope of an operation is the scope it needs.\"}}");
+    weft_json_end_object(out);
 }
 
 /* ---- Parameters ------------------------------------------------------------------------------ */
@@ -67,7 +313,7 @@ static void put_parameter(struct weft_json_writer *out, const char *in,
     weft_json_add_text(out, "description", param->about);
     weft_json_add_bool(out, "required", strcmp(in, "path") == 0);
     weft_json_key(out, "schema");
-    put_schema(out, param->schema);
+    put_schema(out, param->schema, NULL);
     weft_json_end_object(out);
 }
 
@@ -103,62 +349,50 @@ static void put_parameters(struct weft_json_writer *out, const struct weft_route
     for (size_t i = 0; i < WEFT_PARAMS_MAX && route->query[i].name; i++)
         put_parameter(out, "query", &route->query[i]);
     if (route->op->scope != WEFT_SCOPE_NONE)
-        weft_openapi_ref(out, "parameters", "Namespace");
-    weft_openapi_ref(out, "parameters", "RequestId");
+        put_ref(out, "parameters", "Namespace");
+    put_ref(out, "parameters", "RequestId");
     weft_json_end_array(out);
 }
 
 /* ---- Bodies ---------------------------------------------------------------------------------- */
 
-/* "content":{"TYPE":{"schema": and what the caller writes next, which ends two objects. */
-static void begin_content(struct weft_json_writer *out, const char *type)
+/* {"items":[...]} of a schema, with other members of the object. */
+#define ITEMS_OF(schema, more)                                                                     \
+    "{\"type\":\"object\",\"required\":[\"items\"],\"properties\":{\"items\":{\"type\":"           \
+    "\"array\",\"items\":" schema "}" more "}}"
+#define PAGE_MEMBERS                                                                               \
+    ",\"next\":{\"type\":[\"string\",\"null\"],\"description\":\"Give it as after for the next "   \
+    "page; null at the end\"},\"looked_to\":{\"type\":\"string\",\"format\":\"date-time\","        \
+    "\"description\":\"Only where a filter fits little: the page is short and everything created " \
+    "after this moment was looked at\"}"
+/* An item of a bulk call that went well: its id, with the message of the operation. */
+#define BULK_RESULT "{\"allOf\":[" REF("ItemId") ",$gives]}"
+
+static const char json_type[] = "application/json";
+
+/* The content type and the schema of answers, by their form. */
+static const struct {
+    const char *type, *schema;
+} SHAPES[] = {
+    [WEFT_SHAPE_ONE] = {json_type, "$gives"},
+    [WEFT_SHAPE_ITEMS] = {json_type, ITEMS_OF("$gives", "")},
+    [WEFT_SHAPE_PAGE] = {json_type, ITEMS_OF("$gives", PAGE_MEMBERS)},
+    [WEFT_SHAPE_BULK] = {json_type,
+                         "{\"oneOf\":[" BULK_RESULT "," ITEMS_OF(
+                             "{\"oneOf\":[" BULK_RESULT "," REF("ItemError") "]}", "") "]}"},
+    [WEFT_SHAPE_BYTES] = {"*/*", "{}"},
+    [WEFT_SHAPE_TEXT] = {"text/plain", "{\"type\":\"string\"}"},
+    [WEFT_SHAPE_OTHER] = {json_type, NULL}, /* as the row has it */
+};
+
+/* "content":{"TYPE":{"schema":...} and the caller ends the object. */
+static void begin_content(struct weft_json_writer *out, const char *type, const char *schema,
+                          const struct weft_route *route)
 {
     weft_json_add_object(out, "content");
     weft_json_add_object(out, type);
     weft_json_key(out, "schema");
-}
-
-/* An object with `items` as the next value; the caller writes the schema of an item in between. */
-static void begin_items(struct weft_json_writer *out)
-{
-    weft_json_begin_object(out);
-    weft_json_add_text(out, "type", "object");
-    weft_json_add_raw(out, "required", "[\"items\"]");
-    weft_json_add_object(out, "properties");
-    weft_json_add_object(out, "items");
-    weft_json_add_text(out, "type", "array");
-    weft_json_key(out, "items");
-}
-
-/* next: the list has pages. */
-static void end_items(struct weft_json_writer *out, bool next)
-{
-    weft_json_end_object(out);
-    if (next) {
-        weft_json_add_raw(
-            out, "next",
-            "{\"type\":[\"string\",\"null\"],\"description\":\"Give it as after for the next "
-            "page; null at the end\"}");
-        weft_json_add_raw(
-            out, "looked_to",
-            "{\"type\":\"string\",\"format\":\"date-time\",\"description\":\"Only where a filter "
-            "fits little: the page is short and everything created after this moment was "
-            "looked at\"}");
-    }
-    weft_json_end_object(out);
-    weft_json_end_object(out);
-}
-
-/* {"oneOf":[ and what the caller writes next, closed by end_one_of(). */
-static void begin_one_of(struct weft_json_writer *out)
-{
-    weft_json_begin_object(out);
-    weft_json_add_array(out, "oneOf");
-}
-
-static void end_one_of(struct weft_json_writer *out)
-{
-    weft_json_end_array(out);
+    put_schema(out, schema, route);
     weft_json_end_object(out);
 }
 
@@ -168,90 +402,16 @@ static void put_body(struct weft_json_writer *out, const struct weft_route *rout
         return;
     weft_json_add_object(out, "requestBody");
     weft_json_add_bool(out, "required", !route->may_be_empty);
-    begin_content(out, "application/json");
-    if (route->body) {
-        put_schema(out, route->body);
-    } else if (route->bulk) {
-        begin_one_of(out);
-        weft_openapi_ref(out, "schemas", weft_wire_name(route->op->takes));
-        begin_items(out);
-        weft_openapi_ref(out, "schemas", weft_wire_name(route->op->takes));
-        end_items(out, false);
-        end_one_of(out);
-    } else {
-        weft_openapi_ref(out, "schemas", weft_wire_name(route->op->takes));
-    }
-    weft_json_end_object(out);
+    begin_content(out, json_type,
+                  route->body   ? route->body
+                  : route->bulk ? "{\"oneOf\":[$takes," ITEMS_OF("$takes", "") "]}"
+                                : "$takes",
+                  route);
     for (const char *const *type = weft_lines_types; *type && route->takes_lines; type++)
         weft_json_add_raw(out, *type,
                           "{\"schema\":{\"type\":\"string\",\"description\":\"One item on each "
                           "line\"}}");
     weft_json_end_object(out);
-    weft_json_end_object(out);
-}
-
-/* What an item of a bulk call became: its id, with what was asked for. */
-static void put_bulk_result(struct weft_json_writer *out, const struct weft_route *route)
-{
-    weft_json_begin_object(out);
-    weft_json_add_array(out, "allOf");
-    weft_openapi_ref(out, "schemas", "ItemId");
-    weft_openapi_ref(out, "schemas", weft_wire_name(route->op->gives));
-    weft_json_end_array(out);
-    weft_json_end_object(out);
-}
-
-/* The answer to one item, or to {"items"}: there each is a result or an error. */
-static void put_bulk_answer(struct weft_json_writer *out, const struct weft_route *route)
-{
-    begin_one_of(out);
-    put_bulk_result(out, route);
-    begin_items(out);
-    begin_one_of(out);
-    put_bulk_result(out, route);
-    weft_openapi_ref(out, "schemas", "ItemError");
-    end_one_of(out);
-    end_items(out, false);
-    end_one_of(out);
-}
-
-static void put_answer(struct weft_json_writer *out, const struct weft_route *route, int status)
-{
-    switch (route->shape) {
-    case WEFT_SHAPE_ONE:
-        begin_content(out, "application/json");
-        weft_openapi_ref(out, "schemas", weft_wire_name(route->op->gives));
-        break;
-    case WEFT_SHAPE_ITEMS:
-    case WEFT_SHAPE_PAGE:
-        begin_content(out, "application/json");
-        begin_items(out);
-        weft_openapi_ref(out, "schemas", weft_wire_name(route->op->gives));
-        end_items(out, route->shape == WEFT_SHAPE_PAGE);
-        break;
-    case WEFT_SHAPE_BULK:
-        begin_content(out, "application/json");
-        put_bulk_answer(out, route);
-        break;
-    case WEFT_SHAPE_BYTES:
-        begin_content(out, "*/*");
-        weft_json_begin_object(out);
-        weft_json_end_object(out);
-        break;
-    case WEFT_SHAPE_TEXT:
-        begin_content(out, "text/plain");
-        weft_json_put_raw(out, "{\"type\":\"string\"}", 17);
-        break;
-    case WEFT_SHAPE_OTHER:
-        begin_content(out, "application/json");
-        put_schema(out, route->answer);
-        break;
-    }
-    weft_json_end_object(out);
-    if (route->lines && status == 200)
-        weft_json_add_raw(
-            out, WEFT_LINES_TYPE,
-            "{\"schema\":{\"type\":\"string\",\"description\":\"All items, one a line\"}}");
     weft_json_end_object(out);
 }
 
@@ -262,7 +422,14 @@ static void put_response(struct weft_json_writer *out, int status, const char *a
     (void)snprintf(number, sizeof(number), "%d", status);
     weft_json_add_object(out, number);
     weft_json_add_text(out, "description", about);
-    put_answer(out, route, status);
+    begin_content(out, SHAPES[route->shape].type,
+                  route->shape == WEFT_SHAPE_OTHER ? route->answer : SHAPES[route->shape].schema,
+                  route);
+    if (route->lines && status == 200)
+        weft_json_add_raw(
+            out, WEFT_LINES_TYPE,
+            "{\"schema\":{\"type\":\"string\",\"description\":\"All items, one a line\"}}");
+    weft_json_end_object(out);
     weft_json_end_object(out);
 }
 
@@ -274,9 +441,9 @@ static void put_responses(struct weft_json_writer *out, const struct weft_route 
         put_response(out, 201, "Made", route);
     if (route->accepts)
         put_response(out, 202, "Begun; it goes on", route);
-    weft_openapi_errors(weft_openapi_fails(route), out);
+    put_errors(fails_of(route), out);
     weft_json_key(out, "default");
-    weft_openapi_ref(out, "responses", "Error");
+    put_ref(out, "responses", "Error");
     weft_json_end_object(out);
 }
 
@@ -303,10 +470,10 @@ static void put_operation(struct weft_json_writer *out, const struct weft_route 
     weft_json_add_text(out, "operationId", route->op->id);
     weft_json_add_text(out, "summary", route->summary);
     put_description(out, route);
-    const struct weft_openapi_tag *tag = weft_openapi_tag_of(route);
     weft_json_add_array(out, "tags");
-    if (tag)
-        weft_json_put_text(out, tag->name);
+    for (size_t i = 0; i < WEFT_LEN(TAGS); i++)
+        if (has_tag(route, TAGS[i].name))
+            weft_json_put_text(out, TAGS[i].name);
     weft_json_end_array(out);
     /* Tokens are off where only this machine can connect, so they are always optional here. */
     weft_json_add_raw(out, "security", route->op->scope ? "[{},{\"bearer\":[]}]" : "[]");
@@ -373,8 +540,8 @@ void weft_openapi_write(const struct weft_route_table *routes, struct weft_buf *
     put_info(&writer);
     weft_json_add_raw(&writer, "servers",
                       "[{\"url\":\"/\",\"description\":\"The server that gave this document\"}]");
-    weft_openapi_tags(routes, &writer);
+    put_tags(routes, &writer);
     put_paths(&writer, routes);
-    weft_openapi_components(routes, &writer);
+    put_components(routes, &writer);
     weft_json_end_object(&writer);
 }

@@ -9,39 +9,36 @@
 
 #include "net/api/routes.h"
 
-#include "core/token.h"
-#include "net/api/api_control.h"
-#include "net/api/api_counts.h"
-#include "net/api/api_executions.h"
-#include "net/api/api_flows.h"
-#include "net/api/api_health.h"
-#include "net/api/api_lanes.h"
-#include "net/api/api_leases.h"
-#include "net/api/api_list.h"
-#include "net/api/api_scanners.h"
-#include "net/api/api_submit.h"
-#include "net/api/api_tokens.h"
-#include "net/api/api_watch.h"
-#include "net/api/api_workers.h"
+#include "engine/flow/flow.h"
+#include "engine/job/execution_read.h"
+#include "net/api/handlers.h"
 #include "net/group/claims.h"
-#include "net/route.h"
-#include "wire/wire.h"
+#include "net/request.h"
+#include "weft/weft.h"
+
+#include <stddef.h>
 
 #define OP(name) (&weft_ops[WEFT_OP_##name])
 
+/* What a row of an operation that runs alone begins with. */
+#define RUNS(op_, read_, run_) .op = OP(op_), .read = (read_), .run = (run_)
+#define AT(type, member)       (offsetof(struct type, member) + 1)
+#define ARG(type, id_)         .size = sizeof(struct type), .ns = AT(type, ns), .id = AT(type, id_)
+#define ARG_PAGE(type, id_)    ARG(type, id_), .limit = AT(type, limit), .after = AT(type, after)
 /* Rows about leases, which take one item or many. */
-#define LEASES                                                                                     \
-    .body_max = BODY_BULK, .read = weft_lease_read, .write = weft_lease_write,                     \
+#define LEASES(op_)                                                                                \
+    .op = OP(op_), .body_max = BODY_BULK, .read = weft_lease_read, .write = weft_lease_write,      \
     .fails = RC(NOT_FOUND) | RC(FENCED), .shape = WEFT_SHAPE_BULK, .bulk = true
 #define ONE_OR_ITEMS                                                                               \
     "The body is one item, answered as one object or with the error and its status; or "           \
     "`{\"items\":[...]}` with up to 1,000, answered with 200 item by item."
 /* Rows that steer one execution. */
-#define STEERS .body_max = BODY_TINY, .read = weft_steer_read, .write = weft_steer_write
+#define STEERS(op_)                                                                                \
+    .op = OP(op_), .body_max = BODY_TINY, .read = weft_steer_read, .write = weft_steer_write
 
 /* ---- The table ------------------------------------------------------------------------------- */
 
-const struct weft_route weft_routes[] = {
+static const struct weft_route routes[] = {
     {
         .op = OP(SUBMIT),
         .body_max = BODY_BULK,
@@ -65,10 +62,8 @@ const struct weft_route weft_routes[] = {
         .creates = true,
     },
     {
-        .op = OP(LIST),
+        RUNS(LIST, weft_executions_read, weft_executions_run),
         .walks = true,
-        .read = weft_executions_read,
-        .run = weft_executions_run,
         .summary = "List executions, newest first; with Accept: application/x-ndjson all of them, "
                    "one a line",
         .about =
@@ -89,22 +84,20 @@ const struct weft_route weft_routes[] = {
                 {"error_class", "{\"type\":\"string\",\"minLength\":1,\"maxLength\":64}",
                  "Only those that ended with an error of this class"},
                 {"worker", NAME_SCHEMA, "Only those whose lease this worker holds, or held last"},
-                PARAM_MOMENT("created_since", "Only created then or later"),
-                PARAM_MOMENT("created_until", "Only created before"),
-                PARAM_MOMENT("finished_since", "Only ended then or later"),
-                PARAM_MOMENT("finished_until", "Only ended before"),
-                PARAM_SHORT_ID,
-                PARAM_LIMIT,
-                PARAM_AFTER,
+                {PARAM_MOMENT("created_since", "Only created then or later")},
+                {PARAM_MOMENT("created_until", "Only created before")},
+                {PARAM_MOMENT("finished_since", "Only ended then or later")},
+                {PARAM_MOMENT("finished_until", "Only ended before")},
+                {PARAM_SHORT_ID},
+                {PARAM_LIMIT},
+                {PARAM_AFTER},
             },
         .shape = WEFT_SHAPE_PAGE,
         .lines = true,
     },
     {
-        .op = OP(CANCEL_MANY),
+        RUNS(CANCEL_MANY, weft_steer_many_read, weft_steer_many_run),
         .body_max = BODY_ONE,
-        .read = weft_cancel_many_read,
-        .run = weft_steer_many_run,
         .summary = "Cancel many executions, by id or by filter",
         .about = "By `ids` (at most 1,000): answered item by item. By `filter`: at most `max` "
                  "executions are cancelled in one call, and `more` tells whether some are left. An "
@@ -114,10 +107,8 @@ const struct weft_route weft_routes[] = {
         .shape = WEFT_SHAPE_OTHER,
     },
     {
-        .op = OP(REPLAY_MANY),
+        RUNS(REPLAY_MANY, weft_steer_many_read, weft_steer_many_run),
         .body_max = BODY_ONE,
-        .read = weft_replay_many_read,
-        .run = weft_steer_many_run,
         .locks_flow = true,
         .summary = "Replay many executions, by id or by filter",
         .about = "By `ids` (at most 1,000): answered item by item. By `filter`: at most `max` "
@@ -129,20 +120,18 @@ const struct weft_route weft_routes[] = {
         .shape = WEFT_SHAPE_OTHER,
     },
     {
-        .op = OP(DESCRIBE),
-        .read = weft_execution_read,
-        .run = weft_execution_run,
+        RUNS(DESCRIBE, weft_execution_read, weft_execution_run),
         .summary = "An execution, at once or when it is over",
         .about = "With `wait_ms` the answer comes when the execution has ended or the time has "
                  "passed, whichever is first: look at `state`.",
         .fails = RC(NOT_FOUND),
-        .query = {PARAM_WAIT},
+        .query = {{PARAM_WAIT}},
     },
     {
-        .op = OP(RESULT),
+        RUNS(RESULT, weft_api_read, weft_api_run),
+        .header = {WEFT_FOREIGN_HEADERS},
+        .arg = {sizeof(struct weft_id), .id = 1},
         .or_work = true, /* results of upstreams that are too large to come along with a claim */
-        .read = weft_result_read,
-        .run = weft_bytes_run,
         .summary = "The result as the worker gave it; 404 before success. Scope work will do",
         .about = "The bytes with the content type the worker gave. 404 until the execution has "
                  "succeeded, and when it succeeded without a result. A token with the scope `work` "
@@ -151,9 +140,9 @@ const struct weft_route weft_routes[] = {
         .shape = WEFT_SHAPE_BYTES,
     },
     {
-        .op = OP(PAYLOAD),
-        .read = weft_payload_read,
-        .run = weft_bytes_run,
+        RUNS(PAYLOAD, weft_api_read, weft_api_run),
+        .header = {WEFT_FOREIGN_HEADERS},
+        .arg = {sizeof(struct weft_id), .id = 1},
         .summary = "The payload as it was submitted",
         .about =
             "The bytes with the content type they were submitted with; JSON comes back byte for "
@@ -162,19 +151,17 @@ const struct weft_route weft_routes[] = {
         .shape = WEFT_SHAPE_BYTES,
     },
     {
-        .op = OP(ATTEMPTS),
-        .read = weft_attempts_read,
-        .run = weft_attempts_run,
+        RUNS(ATTEMPTS, weft_api_read, weft_attempts_run),
+        .arg = {ARG_PAGE(weft_attempts_asking, id)},
         .summary = "How its leases ended, oldest first",
         .about = "One item for each lease that has ended: which worker had it, from when to when, "
                  "and how it ended.",
         .fails = RC(NOT_FOUND),
-        .query = {PARAM_LIMIT, PARAM_AFTER},
+        .query = {{PARAM_LIMIT}, {PARAM_AFTER}},
         .shape = WEFT_SHAPE_PAGE,
     },
     {
-        .op = OP(CANCEL),
-        STEERS,
+        STEERS(CANCEL),
         .summary = "End an execution that is not over",
         .about = "Cancelling a cancelled execution again changes nothing and is answered with 200. "
                  "One that ended in another way is 409 `not_live`. A running one loses its lease: "
@@ -183,8 +170,7 @@ const struct weft_route weft_routes[] = {
         .may_be_empty = true,
     },
     {
-        .op = OP(REPLAY),
-        STEERS,
+        STEERS(REPLAY),
         .run = weft_replay_run,
         .locks_flow = true,
         .summary = "Begin an execution that is over again",
@@ -196,8 +182,7 @@ const struct weft_route weft_routes[] = {
         .may_be_empty = true,
     },
     {
-        .op = OP(REPRIORITIZE),
-        STEERS,
+        STEERS(REPRIORITIZE),
         .summary = "Give it another priority",
         .about =
             "Higher priorities are claimed first within a lane. An execution that has ended is "
@@ -205,8 +190,7 @@ const struct weft_route weft_routes[] = {
         .fails = RC(NOT_FOUND) | RC(NOT_LIVE),
     },
     {
-        .op = OP(SET_DEADLINE),
-        STEERS,
+        STEERS(SET_DEADLINE),
         .summary = "Give it another deadline, or none",
         .about =
             "An execution that has not ended by its deadline becomes `expired`. `null` removes "
@@ -214,8 +198,7 @@ const struct weft_route weft_routes[] = {
         .fails = RC(NOT_FOUND) | RC(NOT_LIVE),
     },
     {
-        .op = OP(REVOKE),
-        STEERS,
+        STEERS(REVOKE),
         .summary = "Take its lease away; it is ready again and keeps its attempt",
         .about =
             "For a worker that is stuck: what it says about this lease later is `fenced`, with "
@@ -224,10 +207,8 @@ const struct weft_route weft_routes[] = {
         .may_be_empty = true,
     },
     {
-        .op = OP(FLOW_SUBMIT),
+        RUNS(FLOW_SUBMIT, weft_flow_submit_read, weft_flow_submit_run),
         .body_max = BODY_FLOW,
-        .read = weft_flow_submit_read,
-        .run = weft_flow_submit_run,
         .write = weft_flow_submit_write,
         .summary = "Hand over a graph of executions, whole",
         .about = "Up to 100,000 nodes and 64 MiB. All nodes are stored or none is. Nodes without "
@@ -237,36 +218,30 @@ const struct weft_route weft_routes[] = {
         .creates = true,
     },
     {
-        .op = OP(FLOWS),
+        RUNS(FLOWS, weft_flows_read, weft_flows_run),
         .walks = true,
-        .read = weft_flows_read,
-        .run = weft_flows_run,
         .summary = "List flows, the newest first",
         .about = "A page of the namespace's flows, without their nodes.",
         .query =
             {
                 {"state", FLOW_STATE_SCHEMA, "Only in this state"},
                 {"name", NAME_SCHEMA, "Only of this name"},
-                PARAM_SHORT_ID,
-                PARAM_LIMIT,
-                PARAM_AFTER,
+                {PARAM_SHORT_ID},
+                {PARAM_LIMIT},
+                {PARAM_AFTER},
             },
         .shape = WEFT_SHAPE_PAGE,
     },
     {
-        .op = OP(FLOW),
-        .read = weft_flow_read,
-        .run = weft_flow_run,
+        RUNS(FLOW, weft_flow_read, weft_flow_run),
         .summary = "A flow with its first 1,000 nodes, at once or when it is over",
         .about = "`counts` is the number of nodes in each state. With `wait_ms` the answer comes "
                  "when the flow has ended or the time has passed, whichever is first.",
         .fails = RC(NOT_FOUND),
-        .query = {PARAM_WAIT},
+        .query = {{PARAM_WAIT}},
     },
     {
-        .op = OP(FLOW_DELETE),
-        .read = weft_flow_delete_read,
-        .run = weft_flow_cancel_run,
+        RUNS(FLOW_DELETE, weft_flow_delete_read, weft_flow_cancel_run),
         .locks_flow = true,
         .summary = "Nobody sees the flow any more; its members are cancelled if they are alive",
         .about = "The flow and its nodes disappear from lists at once and from the store with "
@@ -275,20 +250,18 @@ const struct weft_route weft_routes[] = {
         .accepts = true,
     },
     {
-        .op = OP(FLOW_NODES),
-        .read = weft_flow_nodes_read,
-        .run = weft_flow_nodes_run,
+        RUNS(FLOW_NODES, weft_api_read, weft_flow_nodes_run),
+        .arg = {ARG_PAGE(weft_flow_asking, flow)},
         .summary = "The nodes of a flow in the order of their submission",
         .about = "Each node with its state, the nodes it comes after and its join.",
         .fails = RC(NOT_FOUND),
-        .query = {PARAM_LIMIT, PARAM_AFTER},
+        .query = {{PARAM_LIMIT}, {PARAM_AFTER}},
         .shape = WEFT_SHAPE_PAGE,
     },
     {
-        .op = OP(FLOW_GROW),
+        RUNS(FLOW_GROW, weft_api_read, weft_flow_grow_run),
+        .arg = {ARG(weft_flow_growth, flow)},
         .body_max = BODY_FLOW,
-        .read = weft_flow_grow_read,
-        .run = weft_flow_grow_run,
         .locks_flow = true,
         .summary = "Add nodes to a flow that is open; 409 when it has changed since it was read",
         .about = "The new nodes may come after each other and after nodes the flow has. `revision` "
@@ -297,10 +270,9 @@ const struct weft_route weft_routes[] = {
         .fails = RC(NOT_FOUND) | RC(CONFLICT) | RC(NOT_LIVE),
     },
     {
-        .op = OP(FLOW_LINK),
+        RUNS(FLOW_LINK, weft_api_read, weft_flow_edges_run),
+        .arg = {ARG(weft_flow_edging, flow)},
         .body_max = BODY_ONE,
-        .read = weft_flow_edges_read,
-        .run = weft_flow_edges_run,
         .locks_flow = true,
         .summary = "Add edges between nodes of a flow that is open",
         .about =
@@ -312,16 +284,14 @@ const struct weft_route weft_routes[] = {
         .fails = RC(NOT_FOUND) | RC(CONFLICT) | RC(NOT_LIVE),
     },
     {
-        .op = OP(FLOW_CANCEL),
+        RUNS(FLOW_CANCEL, weft_flow_cancel_read, weft_flow_cancel_run),
         .body_max = BODY_TINY,
-        .read = weft_flow_cancel_read,
-        .run = weft_flow_cancel_run,
         .locks_flow = true,
         .summary = "Cancel a flow; 200 when that is done within the wait, else 202: it goes on",
         .about = "`policy` says who is cancelled: `all` members, those that are `pending` (running "
                  "ones finish and their results stand), or `flow_only`.",
         .fails = RC(NOT_FOUND) | RC(NOT_LIVE),
-        .query = {PARAM_WAIT},
+        .query = {{PARAM_WAIT}},
         .may_be_empty = true,
         .accepts = true,
     },
@@ -339,8 +309,7 @@ const struct weft_route weft_routes[] = {
         .shape = WEFT_SHAPE_ITEMS,
     },
     {
-        .op = OP(RENEW),
-        LEASES,
+        LEASES(RENEW),
         .summary = "The heartbeat: keep leases, report progress, learn which are gone",
         .about =
             "Call it well before `lease_expires_at`, for example after a third of the lease. A "
@@ -348,16 +317,14 @@ const struct weft_route weft_routes[] = {
             "it. " ONE_OR_ITEMS,
     },
     {
-        .op = OP(COMPLETE),
-        LEASES,
+        LEASES(COMPLETE),
         .summary = "Work is done: its results",
         .about =
             "Stores the result and ends the execution as `succeeded`. The same call again gets "
             "the same answer. " ONE_OR_ITEMS,
     },
     {
-        .op = OP(FAIL),
-        LEASES,
+        LEASES(FAIL),
         .summary = "Work failed: the policy says what comes next",
         .about =
             "Ends the attempt. The state in the answer says what the policy decided: `delayed` "
@@ -366,24 +333,20 @@ const struct weft_route weft_routes[] = {
             "The same call again gets the same answer. " ONE_OR_ITEMS,
     },
     {
-        .op = OP(DELAY),
-        LEASES,
+        LEASES(DELAY),
         .summary = "Not now: come back later, spending no attempt",
         .about =
             "Puts the execution back with a delay; it does not count as an attempt. " ONE_OR_ITEMS,
     },
     {
-        .op = OP(RELEASE),
-        LEASES,
+        LEASES(RELEASE),
         .summary = "Not me: give it to another worker, spending no attempt",
         .about = "Puts the execution back for another worker, after `delay_ms` (a second when "
                  "absent); it does not count as an attempt. " ONE_OR_ITEMS,
     },
     {
-        .op = OP(WATCH),
+        RUNS(WATCH, weft_watch_read, weft_watch_run),
         .body_max = BODY_TINY,
-        .read = weft_watch_read,
-        .run = weft_watch_run,
         .summary = "The leases of a worker that others ended, as soon as there is one",
         .about =
             "A long poll for workers: it answers when an execution that the worker holds is "
@@ -395,21 +358,17 @@ const struct weft_route weft_routes[] = {
         .shape = WEFT_SHAPE_ITEMS,
     },
     {
-        .op = OP(WORKERS),
-        .read = weft_workers_read,
-        .run = weft_workers_run,
+        RUNS(WORKERS, weft_api_read, weft_workers_run),
         .summary = "The workers that were heard of, by name",
         .about =
             "Workers appear with their first claim, with their lanes, capabilities, leases and "
             "when they were last seen.",
-        .query = {PARAM_LIMIT, PARAM_AFTER},
+        .query = {{PARAM_LIMIT}, {PARAM_AFTER}},
         .shape = WEFT_SHAPE_PAGE,
     },
     {
-        .op = OP(GOODBYE),
+        RUNS(GOODBYE, weft_goodbye_read, weft_goodbye_run),
         .body_max = BODY_TINY,
-        .read = weft_goodbye_read,
-        .run = weft_goodbye_run,
         .summary = "A worker leaves: its leases are released at once",
         .about =
             "For a worker that stops: what it holds is ready for others at once instead of when "
@@ -420,105 +379,83 @@ const struct weft_route weft_routes[] = {
         .shape = WEFT_SHAPE_OTHER,
     },
     {
-        .op = OP(LANES),
-        .read = weft_lanes_read,
-        .run = weft_lanes_run,
+        RUNS(LANES, weft_api_read, weft_lanes_run),
         .summary = "The lanes in use, by name: those that have settings, executions that are not "
                    "over, or executions that ended in the last hour",
         .about = "A lane needs no settings to be used. A lane without settings leaves the list an "
                  "hour after its last execution has ended.",
-        .query = {PARAM_LIMIT, PARAM_AFTER},
+        .query = {{PARAM_LIMIT}, {PARAM_AFTER}},
         .shape = WEFT_SHAPE_PAGE,
     },
     {
-        .op = OP(LANE),
-        .read = weft_lane_read,
-        .run = weft_lane_run,
+        RUNS(LANE, weft_lane_read, weft_api_run),
         .summary = "The settings of a lane; 404 when it is not in use",
         .about = "Whether it is paused, how many executions may run at once, and how tenants share "
                  "it. A lane that holds work and has no settings is shown with the defaults.",
         .fails = RC(NOT_FOUND),
     },
     {
-        .op = OP(LANE_PUT),
+        RUNS(LANE_PUT, weft_lane_put_read, weft_lane_put_run),
         .body_max = BODY_ONE,
-        .read = weft_lane_put_read,
-        .run = weft_lane_put_run,
         .summary = "Replace all settings of a lane; holds for claims that begin after the answer",
         .about =
             "Fields that are absent go back to their defaults. What a GET gave may be sent back "
             "as it is.",
     },
     {
-        .op = OP(LANE_REMOVE),
-        .read = weft_lane_read,
-        .run = weft_lane_remove_run,
+        RUNS(LANE_REMOVE, weft_lane_read, weft_api_run),
         .summary = "Remove the settings of a lane, and tell what they were; 404 when it has none",
         .about = "Work in the lane stays, and the defaults hold for it.",
         .fails = RC(NOT_FOUND),
     },
     {
-        .op = OP(TOKENS),
-        .read = weft_tokens_read,
-        .run = weft_tokens_run,
+        RUNS(TOKENS, weft_tokens_read, weft_tokens_run),
         .summary = "The tokens, by id, without their secrets",
         .about = "The tokens of all servers over the store. A token that is bound to a namespace "
                  "is shown those bound to it. `last_used_at` is true to about a minute.",
-        .query = {PARAM_LIMIT, PARAM_AFTER},
+        .query = {{PARAM_LIMIT}, {PARAM_AFTER}},
         .shape = WEFT_SHAPE_PAGE,
     },
     {
-        .op = OP(TOKEN_CREATE),
+        RUNS(TOKEN_CREATE, weft_api_read, weft_token_run),
         .body_max = BODY_TINY,
-        .read = weft_token_create_read,
-        .run = weft_token_create_run,
         .summary = "Make a token; its secret is told this once",
         .about = "No token hands out scopes that it lacks, nor another namespace than its own.",
         .creates = true,
     },
     {
-        .op = OP(TOKEN_REVOKE),
-        .read = weft_token_revoke_read,
-        .run = weft_token_revoke_run,
+        RUNS(TOKEN_REVOKE, weft_token_read, weft_token_run),
         .summary = "Revoke a token, and tell what it was",
         .about = "It is refused at once by this server, and by others within a second.",
         .fails = RC(NOT_FOUND),
     },
     {
-        .op = OP(TOKEN_ROTATE),
+        RUNS(TOKEN_ROTATE, weft_token_read, weft_token_run),
         .body_max = BODY_TINY,
-        .read = weft_token_rotate_read,
-        .run = weft_token_rotate_run,
         .summary = "Give a token another secret, told this once",
         .about = "The secret before it is good until the grace ends, by default not at all.",
         .fails = RC(NOT_FOUND),
         .may_be_empty = true,
     },
     {
-        .op = OP(REPLICAS),
-        .read = weft_replicas_read,
-        .run = weft_replicas_run,
+        RUNS(REPLICAS, weft_servers_read, weft_replicas_run),
         .summary = "The servers that share the store, the newest first",
         .about = "Servers that share the store, alive or lately dead. Not for tokens of one "
                  "namespace.",
-        .query = {PARAM_LIMIT, PARAM_AFTER},
+        .query = {{PARAM_LIMIT}, {PARAM_AFTER}},
         .shape = WEFT_SHAPE_PAGE,
     },
     {
-        .op = OP(SCANNERS),
-        .read = weft_scanners_read,
-        .run = weft_scanners_run,
+        RUNS(SCANNERS, weft_servers_read, weft_scanners_run),
         .summary = "The scanners of each living replica, how they are set and what they did",
         .about = "How each scanner is set on each living replica, when it last ran, how long that "
                  "took, what it counted, and its last error. Not for tokens of one namespace.",
-        .query = {PARAM_LIMIT, PARAM_AFTER},
+        .query = {{PARAM_LIMIT}, {PARAM_AFTER}},
         .shape = WEFT_SHAPE_PAGE,
     },
     {
-        .op = OP(RUN_SCANNER),
+        RUNS(RUN_SCANNER, weft_scan_read, weft_scan_run),
         .body_max = BODY_TINY,
-        .read = weft_scan_read,
-        .run = weft_scan_run,
         .summary =
             "One pass of a scanner now, on the server that is asked, whether it is on or off",
         .about = "Runs one pass and answers with its report. Useful after an incident, and for a "
@@ -528,9 +465,8 @@ const struct weft_route weft_routes[] = {
         .body = NOTHING_BODY,
     },
     {
-        .op = OP(COUNTS),
-        .read = weft_counts_read,
-        .run = weft_counts_run,
+        RUNS(COUNTS, weft_counts_read, weft_counts_run),
+        .header = {WEFT_FOREIGN_HEADERS},
         .summary = "Executions by lane and state, computed at most once a second",
         .about = "`as_of` says when they were computed. `succeeded_1h` and `failed_1h` count the "
                  "last hour.",
@@ -565,6 +501,7 @@ const struct weft_route weft_routes[] = {
                 .id = "metrics", .method = "GET", .path = "/metrics", .scope = WEFT_SCOPE_READ},
         .read = weft_metrics_read,
         .run = weft_metrics_run,
+        .header = {WEFT_FOREIGN_HEADERS},
         .summary = "What the server counts, in the text format of Prometheus",
         .about =
             "One scrape has the counters of this server and the executions by lane and state of "
@@ -576,18 +513,11 @@ const struct weft_route weft_routes[] = {
         .op =
             &(const struct weft_op_info){.id = "openapi", .method = "GET", .path = "/openapi.json"},
         .read = weft_openapi_read,
+        .header = {WEFT_FOREIGN_HEADERS},
         .summary = "This document",
         .about = "Written from the server's own table of routes and messages. Needs no token.",
         .answer = "{\"type\":\"object\"}",
         .shape = WEFT_SHAPE_OTHER,
     },
 };
-const size_t weft_route_count = WEFT_LEN(weft_routes);
-
-const struct weft_route *weft_route_find(const char *method, const char *target,
-                                         struct weft_route_match *ret_match)
-{
-    static const struct weft_route_table table = {.route = weft_routes,
-                                                  .count = WEFT_LEN(weft_routes)};
-    return weft_route_find_in(&table, method, target, ret_match);
-}
+const struct weft_route_table weft_routes = {.route = routes, .count = WEFT_LEN(routes)};

@@ -28,31 +28,19 @@ _Static_assert(WEFT_RC_COUNT <= 32, "the errors of a route are bits of a uint32_
 #define REF(name)         "{\"$ref\":\"#/components/schemas/" name "\"}"
 
 #define PARAM_LIMIT                                                                                \
-    {                                                                                              \
-        "limit", "{\"type\":\"integer\",\"minimum\":1,\"maximum\":1000,\"default\":50}",           \
-            "At most so many items; a page may be short while next is not null"                    \
-    }
-#define PARAM_AFTER                                                                                \
-    {                                                                                              \
-        "after", "{\"type\":\"string\",\"minLength\":1}", "The next of the page before"            \
-    }
-#define PARAM_MOMENT(name, about)                                                                  \
-    {                                                                                              \
-        name, "{\"type\":\"string\",\"format\":\"date-time\"}", about                              \
-    }
+    "limit", "{\"type\":\"integer\",\"minimum\":1,\"maximum\":1000,\"default\":50}",               \
+        "At most so many items; a page may be short while next is not null"
+#define PARAM_AFTER "after", "{\"type\":\"string\",\"minLength\":1}", "The next of the page before"
+
+#define PARAM_MOMENT(name, about) name, "{\"type\":\"string\",\"format\":\"date-time\"}", about
+
 #define PARAM_SHORT_ID                                                                             \
-    {                                                                                              \
-        "id",                                                                                      \
-            "{\"type\":\"string\",\"pattern\":\"^[0-9A-Fa-f-]+(\\\\.\\\\.[0-9A-Fa-f]{1,12})?$\"}", \
-            "Only ids that begin so: 4 digits or more, dashes do not count; after them may "       \
-            "follow "                                                                              \
-            "\"..\" and the last digits"                                                           \
-    }
+    "id", "{\"type\":\"string\",\"pattern\":\"^[0-9A-Fa-f-]+(\\\\.\\\\.[0-9A-Fa-f]{1,12})?$\"}",   \
+        "Only ids that begin so: 4 digits or more, dashes do not count; after them may "           \
+        "follow \"..\" and the last digits"
 #define PARAM_WAIT                                                                                 \
-    {                                                                                              \
-        "wait_ms", "{\"type\":\"integer\",\"minimum\":0,\"maximum\":60000,\"default\":0}",         \
-            "Answer when it is over, or after this time"                                           \
-    }
+    "wait_ms", "{\"type\":\"integer\",\"minimum\":0,\"maximum\":60000,\"default\":0}",             \
+        "Answer when it is over, or after this time"
 
 #define SUBMIT_BODY                                                                                \
     "{\"oneOf\":[" REF("Spec") ",{\"type\":\"object\",\"properties\":{\"items\":{\"type\":"        \

@@ -100,10 +100,11 @@ static bool next_batch(struct weft_groups *groups, struct weft_batch *batch, str
 
 /*
  * Calls the route, or the function that makes the next part of its answer, and writes a failure.
- * Rows that it reads are in an arena that is freed at once, not when the answer has been sent: a
- * client that reads slowly holds the answer alone. Texts that the answer keeps are copied.
+ * False: there is nothing to send yet. Rows that it reads are in an arena that is freed at once,
+ * not when the answer has been sent: a client that reads slowly holds the answer alone. Texts that
+ * the answer keeps are copied.
  */
-static void run_route(struct weft_server *server, struct weft_request *request)
+static bool run_route(struct weft_server *server, struct weft_request *request)
 {
     struct weft_err err = {0};
     struct weft_reply *reply = &request->reply;
@@ -122,32 +123,30 @@ static void run_route(struct weft_server *server, struct weft_request *request)
         reply->broken = true; /* the head has been sent: all that can be done is to stop */
     else if (rc)
         weft_reply_error(request, &err);
-    if (!streaming) {
-        reply->type = weft_arena_strdup(kept, reply->type);
-        reply->location = weft_arena_strdup(kept, reply->location);
-    }
+    if (!streaming)
+        weft_reply_keep_headers(reply, kept);
     if (reply->body.capacity > LARGE_BODY)
         weft_buf_fit(&reply->body);
     weft_arena_free(request->arena);
     request->arena = kept;
+    return streaming ? rc || reply->last || reply->body.size > 0 : reply->status != 0;
 }
 
-/* Reads the body; false: it is answered, or waits in a queue of its own now. */
+/* Reads the body; false: it is answered, waits in a queue of its own, or the loop reads on. */
 static bool read_body(struct weft_server *server, enum weft_group class,
                       struct weft_request *request)
 {
     struct weft_err err = {0};
     request->unread = false;
-    enum weft_rc rc = weft_body_decode(request, &err);
-    if (!rc)
-        rc = request->route->read(request, &err);
+    enum weft_rc rc = weft_body_read(request, &err);
     if (rc)
         weft_reply_error(request, &err);
     bool here =
         request->route->op->group == class || (request->items.alone && class == WEFT_GROUP_HEAVY);
-    if (!request->reply.status && here)
+    bool back = request->reply.status || request->more;
+    if (!back && here)
         return true;
-    if (request->reply.status)
+    if (back)
         weft_loop_answer(server, &request, 1);
     else
         weft_groups_put_again(server->groups, request);
@@ -160,8 +159,7 @@ static void run_alone(struct weft_server *server, enum weft_group class,
 {
     if (request->unread && !read_body(server, class, request))
         return;
-    run_route(server, request);
-    if (!request->reply.status && weft_waits_sleep_till_end(server->waits, request))
+    if (!run_route(server, request) && weft_waits_sleep_till_end(server->waits, request))
         return;
     weft_wait_done(request);
     if (request->reply.body.capacity > LARGE_BODY)

@@ -10,7 +10,7 @@ static size_t bucket_of(const char *ns)
     return weft_text_bucket(ns, WEFT_ANSWERS_BUCKETS);
 }
 
-/* What one namespace may hold. */
+/* Bytes that one namespace may hold. */
 static uint64_t share_of(const struct weft_answers *answers)
 {
     return answers->most / 2;
@@ -95,7 +95,7 @@ bool weft_answers_refuse(const struct weft_answers *answers, size_t size)
 
 uint64_t weft_answers_excess(const struct weft_answers *answers)
 {
-    /* In this order `reserved` is never more than what `all` has of it. */
+    /* Read in this order, `reserved` is never more than its part of `all`. */
     uint64_t reserved = atomic_load(&answers->reserved), all = atomic_load(&answers->all);
     uint64_t held = all > reserved ? all - reserved : 0;
     return held >= answers->most / 2 ? held - answers->most / 4 : 0;

@@ -28,7 +28,7 @@ enum { WEFT_ANSWERS_BUCKETS = 256 };
 
 struct weft_answers {
     uint64_t most;                             /* bytes; set before the first call */
-    _Atomic uint64_t all;                      /* with what is reserved */
+    _Atomic uint64_t all;                      /* `reserved` included */
     _Atomic uint64_t reserved;                 /* for claims that run */
     _Atomic uint64_t of[WEFT_ANSWERS_BUCKETS]; /* namespaces; some may share a number */
 };
@@ -38,22 +38,23 @@ void weft_answers_take(struct weft_answers *answers, const char *ns, size_t size
 bool weft_answers_give(struct weft_answers *answers, const char *ns, size_t size);
 /* Whether a read or a claim of a namespace may begin. */
 bool weft_answers_has_room(const struct weft_answers *answers, const char *ns);
-/* WEFT_UNAVAILABLE: says which budget is full, with what, and which setting is larger room. */
+/* WEFT_UNAVAILABLE: names the budget that is full, its size, and the setting that makes it larger.
+ */
 enum weft_rc weft_answers_full(const struct weft_answers *answers, const char *ns,
                                struct weft_err *err);
 
-/* What is reserved for one claim of a call. The name may be gone when it is given back. */
+/* Room that is reserved for one claim of a call. The name may be gone when it is given back. */
 struct weft_answers_room {
     size_t bucket, size;
 };
-/* What may be reserved for one call of the engine. */
+/* Bytes that may be reserved for one call of the engine. */
 size_t weft_answers_call_max(const struct weft_answers *answers);
 struct weft_answers_room weft_answers_reserve(struct weft_answers *answers, const char *ns,
                                               size_t size);
 /* True when reads that had to wait may begin. */
 bool weft_answers_unreserve(struct weft_answers *answers, const struct weft_answers_room *room);
 
-/* Whether an answer must not be sent that takes so much more than what is counted already. */
+/* Whether an answer must not be sent: one that takes so many bytes beyond the counted ones. */
 bool weft_answers_refuse(const struct weft_answers *answers, size_t size);
 /* Bytes to be freed by shutting connections; 0: there is enough room. */
 uint64_t weft_answers_excess(const struct weft_answers *answers);

@@ -9,10 +9,12 @@
 
 #include <stdatomic.h>
 
-struct weft_link;
 struct weft_request;
 
-enum { WEFT_BODY_SHARES = 256 };
+enum {
+    WEFT_BODY_SHARES = 256,
+    WEFT_DISCARD_MAX = 1 << 20, /* a refused request may send so much before it is cut off */
+};
 
 /* Bytes of request bodies in memory. */
 struct weft_bodies {
@@ -20,18 +22,11 @@ struct weft_bodies {
     _Atomic uint64_t all;
     _Atomic uint64_t share[WEFT_BODY_SHARES]; /* by namespace; some may share a number */
 };
-/*
- * Counts bytes of a body that are kept in memory; the request holds `held` already. From any
- * thread. False, and nothing is counted, when there is no room: all bodies together have `most`,
- * and one namespace has three quarters of that, or one body if that is larger.
- */
-WEFT_MUST_CHECK bool weft_body_take_room(const struct weft_request *request, size_t held,
-                                         size_t size);
-void weft_body_give_room(const struct weft_request *request, size_t size);
 
-/* Checks type and encoding of a body, before it is read. WEFT_UNSUPPORTED_MEDIA_TYPE. */
-WEFT_MUST_CHECK enum weft_rc weft_body_check(struct weft_link *link, struct weft_err *err);
-/* Unpacks the body of a request, if it is encoded. On an engine thread. */
-WEFT_MUST_CHECK enum weft_rc weft_body_decode(struct weft_request *request, struct weft_err *err);
+/*
+ * Has the route read the body of a request, or take a piece of it; an encoded one is unpacked
+ * first. On an engine thread.
+ */
+WEFT_MUST_CHECK enum weft_rc weft_body_read(struct weft_request *request, struct weft_err *err);
 
 #endif

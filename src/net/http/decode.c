@@ -4,7 +4,7 @@
 
 #include "net/http/decode.h"
 
-#include "base/arena.h"
+#include "base/alloc.h"
 #include "base/err.h"
 
 #include <assert.h>
@@ -38,16 +38,20 @@ enum weft_coding weft_coding_parse(const char *text)
 
 /* ---- What both need -------------------------------------------------------------------------- */
 
+enum weft_rc weft_decode_no_room(struct weft_err *err)
+{
+    return weft_hint(err, weft_fail(err, WEFT_BUSY, "no room for the body of the request"),
+                     "too many large requests at once: try again later");
+}
+
 static enum weft_rc keep(const struct weft_decode *decode, const void *chunk, size_t size,
                          struct weft_buf *out, struct weft_err *err)
 {
     if (size > out->max - out->size)
         return weft_fail_field(err, WEFT_TOO_LARGE, "body",
                                "the body unpacks to more than %zu bytes", out->max);
-    if (size > 0 && decode->room && !decode->room(decode->context, size)) {
-        return weft_hint(err, weft_fail(err, WEFT_BUSY, "no room for the body of the request"),
-                         "too many large requests at once: try again later");
-    }
+    if (size > 0 && decode->room && !decode->room(decode->context, size))
+        return weft_decode_no_room(err);
     weft_buf_add(out, chunk, size);
     return WEFT_OK;
 }
@@ -62,7 +66,7 @@ static enum weft_rc broken(const char *name, const char *why, struct weft_err *e
 
 /* ---- gzip ------------------------------------------------------------------------------------ */
 
-/* Members may follow each other; the reader of the next one notices what is none. */
+/* Members may follow each other; bytes behind a member that are no member are refused. */
 static enum weft_rc run_gzip(const struct weft_decode *decode, z_stream *stream, uint8_t *chunk,
                              struct weft_buf *out, struct weft_err *err)
 {
@@ -135,7 +139,7 @@ enum weft_rc weft_decode(const struct weft_decode *decode, struct weft_buf *out,
                          struct weft_err *err)
 {
     assert(decode->coding == WEFT_CODING_GZIP || decode->coding == WEFT_CODING_ZSTD);
-    uint8_t *chunk = weft_realloc(NULL, CHUNK, 1);
+    uint8_t *chunk = weft_alloc(1, CHUNK);
     enum weft_rc rc = decode->coding == WEFT_CODING_GZIP ? decode_gzip(decode, chunk, out, err)
                                                          : decode_zstd(decode, chunk, out, err);
     free(chunk);

@@ -22,6 +22,9 @@ enum weft_coding {
 /* From the value of a Content-Encoding header; NULL is none. Several at once are UNKNOWN. */
 enum weft_coding weft_coding_parse(const char *text);
 
+/* WEFT_BUSY: bodies fill their memory. */
+enum weft_rc weft_decode_no_room(struct weft_err *err);
+
 struct weft_decode {
     enum weft_coding coding; /* GZIP or ZSTD */
     const void *data;        /* borrowed */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Hosts and origins taken apart, and which pages a server without tokens serves. */
+/* Hosts and origins taken apart, and which pages the server serves. */
 
 #include "net/http/host.h"
 
@@ -30,6 +30,11 @@ static bool read_port(const char *text, uint16_t *ret_port)
     return port > 0 && port <= UINT16_MAX;
 }
 
+static char lower(char c)
+{
+    return (char)(c >= 'A' && c <= 'Z' ? c | 0x20 : c);
+}
+
 bool weft_authority_parse(const char *text, struct weft_authority *ret_authority)
 {
     struct in6_addr v6;
@@ -39,8 +44,7 @@ bool weft_authority_parse(const char *text, struct weft_authority *ret_authority
     if (size == 0 || size >= sizeof(ret_authority->host) || (bracket && host[size] != ']'))
         return false;
     for (size_t i = 0; i < size; i++)
-        ret_authority->host[i] =
-            (char)(host[i] >= 'A' && host[i] <= 'Z' ? host[i] | 0x20 : host[i]);
+        ret_authority->host[i] = lower(host[i]);
     ret_authority->host[size] = '\0';
     if (bracket && inet_pton(AF_INET6, ret_authority->host, &v6) != 1)
         return false;
@@ -58,30 +62,96 @@ bool weft_authority_is_loopback(const struct weft_authority *authority)
     return inet_pton(AF_INET6, authority->host, &v6) == 1 && IN6_IS_ADDR_LOOPBACK(&v6);
 }
 
+/* The next word of a list with commas or spaces between, in lower case; NULL at the end. */
+static const char *next_word(const char **at, struct weft_arena *arena)
+{
+    static const char between[] = ", \t";
+    *at += strspn(*at, between);
+    size_t size = strcspn(*at, between);
+    if (size == 0)
+        return NULL;
+    char *word = weft_arena_alloc(arena, size + 1, 1);
+    for (size_t i = 0; i < size; i++)
+        word[i] = lower((*at)[i]);
+    *at += size;
+    return word;
+}
+
+/* Room for as many words as a list can have. */
+static const char **room_for(const char *list, struct weft_arena *arena)
+{
+    return weft_new_array(arena, const char *, strlen(list) / 2 + 1);
+}
+
 enum weft_rc weft_hosts_parse(const char *text, struct weft_arena *arena,
                               struct weft_hosts *ret_hosts, struct weft_err *err)
 {
-    static const char between[] = ", \t";
-    struct weft_hosts hosts = {0};
-    const char **item = weft_new_array(arena, const char *, (text ? strlen(text) : 0) / 2 + 1);
-    for (const char *at = text ? text : ""; *at;) {
+    const char *at = text ? text : "", *host;
+    const char **item = room_for(at, arena);
+    size_t count = 0;
+    while ((host = next_word(&at, arena))) {
         struct weft_authority authority;
-        size_t size = strcspn(at, between);
-        const char *host = weft_arena_printf(arena, "%.*s", (int)size, at);
-        at += size;
-        at += strspn(at, between);
-        if (size == 0)
-            continue;
         if (!weft_authority_parse(host, &authority) || authority.port)
             return weft_fail_field(err, WEFT_INVALID_VALUE, "host",
                                    "'%.80s': a host is a name or an address without a port, like "
                                    "weft.example or [fd00::1]",
                                    host);
-        item[hosts.count++] = weft_arena_strdup(arena, authority.host);
+        item[count++] = weft_arena_strdup(arena, authority.host);
     }
-    hosts.item = item;
-    *ret_hosts = hosts;
+    *ret_hosts = (struct weft_hosts){.item = item, .count = count};
     return WEFT_OK;
+}
+
+static bool ends_with(const char *text, const char *end)
+{
+    size_t size = strlen(text), wanted = strlen(end);
+    return size >= wanted && strcmp(text + size - wanted, end) == 0;
+}
+
+/* Why a browser would not send this origin; NULL: it would. */
+static const char *fault_of(const char *origin)
+{
+    const char *host = strstr(origin, "://");
+    if (!host || host == origin || weft_word_size(origin, "+.-") < (size_t)(host - origin))
+        return "an origin begins with a scheme, like https://app.example";
+    host += 3;
+    if (ends_with(host, "/"))
+        return "an origin has no slash at its end";
+    if (*host == '\0' || strpbrk(host, "/?#@*\"\\"))
+        return "an origin is a scheme, a host and perhaps a port, nothing else";
+    if (strncmp(origin, "https://", 8) == 0
+            ? ends_with(host, ":443")
+            : strncmp(origin, "http://", 7) == 0 && ends_with(host, ":80"))
+        return "browsers leave out the usual port of a scheme: leave it out here too";
+    return NULL;
+}
+
+enum weft_rc weft_origins_parse(const char *text, struct weft_arena *arena,
+                                struct weft_origins *ret_origins, struct weft_err *err)
+{
+    const char *at = text ? text : "", *origin;
+    const char **item = room_for(at, arena);
+    struct weft_origins origins = {.item = item};
+    while ((origin = next_word(&at, arena))) {
+        bool any = strcmp(origin, "*") == 0;
+        const char *fault = any ? NULL : fault_of(origin);
+        if (fault)
+            return weft_fail_field(err, WEFT_INVALID_VALUE, "cors_origin", "'%.80s': %s", origin,
+                                   fault);
+        origins.any |= any;
+        if (!any)
+            item[origins.count++] = origin;
+    }
+    *ret_origins = origins;
+    return WEFT_OK;
+}
+
+bool weft_origins_allow(const struct weft_origins *origins, const char *origin)
+{
+    for (size_t i = 0; i < origins->count; i++)
+        if (strcmp(origins->item[i], origin) == 0)
+            return true;
+    return origins->any;
 }
 
 /* ---- Deciding -------------------------------------------------------------------------------- */
@@ -114,13 +184,12 @@ static bool is_own(const struct weft_web_page *page, const struct weft_authority
 
 static enum weft_rc refuse_host(const char *host, struct weft_err *err)
 {
-    enum weft_rc rc =
+    return weft_hint(
+        err,
         weft_fail(err, WEFT_FORBIDDEN,
-                  "without tokens this server is not called '%.100s' (header Host)", host);
-    err->hint =
+                  "without tokens this server is not called '%.100s' (header Host)", host),
         "call it at localhost or 127.0.0.1, name the host with --host, or require tokens with "
-        "--tokens";
-    return rc;
+        "--tokens");
 }
 
 enum weft_rc weft_origin_refuse(const char *origin, struct weft_err *err)
@@ -142,15 +211,13 @@ enum weft_rc weft_web_page_check(const struct weft_web_page *page, struct weft_e
     if (page->origin && !is_own(page, &host))
         return weft_origin_refuse(page->origin, err);
     /* For a picture, a script or a link a browser names no origin. */
-    if (page->site && strcmp(page->site, "none") != 0 && strcmp(page->site, "same-origin") != 0) {
-        enum weft_rc rc = weft_fail(err, WEFT_FORBIDDEN,
-                                    "pages of other sites may not call this server "
-                                    "(Sec-Fetch-Site: %.20s)",
-                                    page->site);
-        err->hint =
-            "list the site with --cors-origin and let its page use fetch(), or type the "
-            "address into the browser";
-        return rc;
-    }
-    return WEFT_OK;
+    if (!page->site || strcmp(page->site, "none") == 0 || strcmp(page->site, "same-origin") == 0)
+        return WEFT_OK;
+    return weft_hint(err,
+                     weft_fail(err, WEFT_FORBIDDEN,
+                               "pages of other sites may not call this server "
+                               "(Sec-Fetch-Site: %.20s)",
+                               page->site),
+                     "list the site with --cors-origin and let its page use fetch(), or type the "
+                     "address into the browser");
 }

@@ -3,10 +3,11 @@
 #define WEFT_NET_HTTP_HOST_H
 
 /*
- * Foreign web pages at a server that wants no tokens. Pure.
+ * Which web pages may call the server. Pure.
  *
+ * Foreign web pages at a server that wants no tokens:
  * A browser on the machine of the server reaches it, and with it every page that the browser shows.
- * Three headers that a page cannot choose tell its requests from others:
+ * Three headers that a page cannot choose distinguish requests of pages from others:
  *
  * - Host is the name in the address. A page of evil.example whose name is made to resolve to
  *   127.0.0.1 (DNS rebinding) is of the same origin as the server for the browser; but the browser
@@ -27,12 +28,12 @@ struct weft_authority {
     char host[256]; /* lower case; a v6 address without its brackets */
     uint16_t port;  /* 0: none was given */
 };
-/* False for what is none: a port that is no number, an empty host, characters of no host. */
+/* False when it is none: a port that is no number, an empty host, characters of no host. */
 WEFT_MUST_CHECK bool weft_authority_parse(const char *text, struct weft_authority *ret_authority);
 /* True for localhost, 127.0.0.0/8 and ::1. */
 bool weft_authority_is_loopback(const struct weft_authority *authority);
 
-/* The names under which the server may be called besides those of loopback: --host. */
+/* The names under which the server may be called besides the names of loopback: --host. */
 struct weft_hosts {
     const char *const *item; /* lower case; in the arena */
     size_t count;
@@ -41,7 +42,28 @@ struct weft_hosts {
 WEFT_MUST_CHECK enum weft_rc weft_hosts_parse(const char *text, struct weft_arena *arena,
                                               struct weft_hosts *ret_hosts, struct weft_err *err);
 
-/* What a request says about where it comes from; texts are borrowed, NULL: not said. */
+/*
+ * The origins that --cors-origin lists: web pages of other sites that may call the server. A
+ * browser names the site of a page in the Origin header, and lets the page read an answer only when
+ * the answer names that site (CORS).
+ */
+struct weft_origins {
+    const char *const *item; /* "https://app.example", lower case; in the arena */
+    size_t count;
+    bool any; /* "*" was among them */
+};
+
+/*
+ * Reads a list with commas or spaces between its origins; NULL is an empty one. WEFT_INVALID_VALUE
+ * for an origin that no browser would send, such as one with a path.
+ */
+WEFT_MUST_CHECK enum weft_rc weft_origins_parse(const char *text, struct weft_arena *arena,
+                                                struct weft_origins *ret_origins,
+                                                struct weft_err *err);
+/* True when pages of this origin are let in; compared exactly. */
+bool weft_origins_allow(const struct weft_origins *origins, const char *origin);
+
+/* The headers that show where a request comes from; texts are borrowed, NULL: not sent. */
 struct weft_web_page {
     const struct weft_hosts *hosts;
     const char *host;   /* the header Host */

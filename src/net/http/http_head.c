@@ -2,7 +2,7 @@
 
 /* The first line and the headers of a request. */
 
-#include "net/http/http_head.h"
+#include "net/http/link.h"
 
 #include "base/clock.h"
 #include "base/err.h"
@@ -10,11 +10,7 @@
 #include "base/str.h"
 #include "engine/engine.h"
 #include "net/auth.h"
-#include "net/http/body.h"
 #include "net/http/host.h"
-#include "net/http/link.h"
-#include "net/http/origin.h"
-#include "net/http/query.h"
 #include "net/route.h"
 #include "net/server.h"
 
@@ -40,35 +36,50 @@ void weft_head_request_id(struct weft_link *link)
     char text[WEFT_ID_TEXT];
     weft_id_new(&id, weft_boot_us(), -1);
     weft_id_print(&id, text);
-    memcpy(link->request_id, text + 19, 17); /* what is random */
+    memcpy(link->request_id, text + 19, 17); /* the random digits */
     link->request_id[17] = '\0';
+}
+
+/* Sets origin and cors of a request. */
+static void look_at_origin(struct weft_link *link)
+{
+    const char *origin = weft_request_header(&link->request, "Origin");
+    link->origin = origin ? weft_arena_strdup(link->request.arena, origin) : NULL;
+    link->cors = origin && weft_origins_allow(&link->request.server->origins, origin);
+}
+
+/* True when a browser asks what a page may send (the preflight of CORS). */
+static bool is_preflight(const struct weft_link *link)
+{
+    return link->origin && strcmp(link->method, "OPTIONS") == 0 &&
+           weft_request_header(&link->request, "Access-Control-Request-Method");
 }
 
 static enum weft_rc find_route(struct weft_link *link, struct weft_err *err)
 {
     struct weft_request *request = &link->request;
-    request->route = weft_route_find(link->method, link->target, &request->match);
+    request->route =
+        weft_route_find(request->server->routes, link->method, link->target, &request->match);
     if (request->route)
         return WEFT_OK;
     if (request->match.miss == WEFT_ROUTE_BAD)
         return weft_fail_field(err, WEFT_INVALID_VALUE, "path", "the path is badly encoded");
-    enum weft_rc rc;
-    if (request->match.miss == WEFT_ROUTE_METHOD && weft_origin_preflight(link)) {
+    if (request->match.miss == WEFT_ROUTE_METHOD && is_preflight(link)) {
         if (!link->cors)
             return weft_origin_refuse(link->origin, err);
         link->preflight = true;
         request->reply.status = 204;
         return WEFT_OK;
     }
+    enum weft_rc rc;
     if (request->match.miss == WEFT_ROUTE_METHOD) {
-        link->allow = request->match.allow;
+        weft_reply_header(request, "Allow", request->match.allow);
         rc = weft_fail(err, WEFT_METHOD_NOT_ALLOWED, "this path has no %.16s, only %s",
                        link->method, request->match.allow);
     } else {
         rc = weft_fail(err, WEFT_NOT_FOUND, "there is nothing at this path");
     }
-    err->hint = "GET /openapi.json lists what there is";
-    return rc;
+    return weft_hint(err, rc, "GET /openapi.json lists what there is");
 }
 
 /* ---- Where the request ends ------------------------------------------------------------------ */
@@ -190,7 +201,7 @@ enum weft_rc weft_head_check(struct weft_link *link, struct weft_err *err)
 {
     struct weft_request *request = &link->request;
     struct weft_server *server = request->server;
-    weft_origin_look(link); /* first: a page may read every answer, errors too */
+    look_at_origin(link); /* first: a page may read every answer, errors too */
     if (server->stopping) {
         link->close = true;
         return weft_fail(err, WEFT_UNAVAILABLE, "the server is stopping");

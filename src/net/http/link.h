@@ -2,7 +2,7 @@
 #ifndef WEFT_NET_HTTP_LINK_H
 #define WEFT_NET_HTTP_LINK_H
 
-/* The HTTP side of a request, private to this folder. */
+/* The loop, the HTTP side of a request, and what the files of this folder share. Private to it. */
 
 #include "net/http/answers.h"
 #include "net/http/body.h"
@@ -11,20 +11,31 @@
 
 #include <microhttpd.h>
 
-struct weft_http_thread;
 struct weft_tls;
 
 struct weft_loop {
     struct weft_server *server;
     struct MHD_Daemon *daemon;
-    struct weft_http_thread *thread;
     struct weft_peers peers;
     char url[300];
     struct weft_tls *tls;     /* NULL: plain HTTP */
-    size_t read;              /* the loop thread's: bytes of bodies that this turn has read */
     _Atomic size_t in_flight; /* requests begun and not completed */
     struct weft_bodies bodies;
     struct weft_answers answers;
+
+    pthread_t thread;
+    bool started;
+    int events;           /* readable when libmicrohttpd has something to do */
+    int poke;             /* an eventfd */
+    pthread_mutex_t lock; /* over the next five */
+    struct weft_request *answered, **last;
+    bool quiesce;
+    bool slim; /* the thread should give memory back */
+    bool ended;
+    /* The loop thread's: */
+    struct weft_request *fresh, **last_fresh; /* read in this turn */
+    unsigned connections;                     /* after the turn before */
+    size_t read;                              /* bytes of bodies that this turn has read */
 };
 
 enum { WEFT_REQUEST_ID_MAX = 64 };
@@ -39,9 +50,6 @@ struct weft_link {
         uintptr_t method, target,
             version; /* where they are in libmicrohttpd's buffer: http_head.c */
     } at;
-    const char *allow; /* 405: what would do; or NULL */
-    /* 415: the types or the encodings that would do; or NULL. Static. */
-    const char *accept, *accept_encoding;
     const char *origin;  /* the site of the page that sent the request, from a browser; or NULL */
     bool cors;           /* that site is listed: the answer says so */
     bool preflight;      /* a browser asks what a page may send */
@@ -59,5 +67,33 @@ struct weft_link {
     bool close;          /* the connection is not used again */
     char request_id[WEFT_REQUEST_ID_MAX + 1];
 };
+
+/* ---- http_head.c ----------------------------------------------------------------------------- */
+
+/* Takes the id that the client sent, when it may be shown, or makes one. */
+void weft_head_request_id(struct weft_link *link);
+/* Finds the route, the namespace and the parameters. A failure is the answer; so is a preflight. */
+WEFT_MUST_CHECK enum weft_rc weft_head_check(struct weft_link *link, struct weft_err *err);
+
+/* ---- body.c ---------------------------------------------------------------------------------- */
+
+/* Checks type and encoding of a body, before it is read. WEFT_UNSUPPORTED_MEDIA_TYPE. */
+WEFT_MUST_CHECK enum weft_rc weft_body_check(struct weft_link *link, struct weft_err *err);
+/* Checks the announced size and makes the request ready for its body. */
+WEFT_MUST_CHECK enum weft_rc weft_body_begin(struct weft_link *link, size_t announced,
+                                             struct weft_err *err);
+/*
+ * Bytes of the body have come. Those that are left must be given again when route->take() has had
+ * the piece that request->body is now. False: the client sends too much after a refusal.
+ */
+WEFT_MUST_CHECK bool weft_body_take(struct weft_link *link, const char *data, size_t *left);
+void weft_body_give_room(const struct weft_request *request, size_t size);
+
+/* ---- send.c, on the loop thread -------------------------------------------------------------- */
+
+/* Queues the answer with libmicrohttpd, or an error in place of an answer that cannot be sent. */
+enum MHD_Result weft_send_answer(struct weft_link *link);
+/* Gives back the memory of an answer, or of the part of one that has been sent. */
+void weft_send_release(struct weft_link *link);
 
 #endif

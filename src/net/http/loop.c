@@ -1,15 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * HTTP: what libmicrohttpd calls, on the loop thread (http_thread.c).
+ * HTTP: the loop thread runs libmicrohttpd, and all calls into that library are made on it.
  *
  * For each request it calls on_target() when the first line has come, on_request() once with the
  * headers, once for each piece of the body and once more at its end, and on_completed() when all is
  * over. A request that must wait for an engine thread has its connection suspended;
  * weft_loop_answer() resumes it, and on_request() is called once more to send the answer. While it
- * is suspended the loop does not touch it, so it is the other threads' alone.
+ * is suspended the loop does not touch it, so it belongs to the other thread alone.
  *
  * Requests on one connection come one after the other, so a connection has one link at a time.
+ *
+ * Requests that one turn has read are handed to the engine threads together at its end, under one
+ * lock; answers are put on a list, and only the first of them wakes the thread. So requests that
+ * come at the same time end up in the same transaction, and its commit wakes this thread once.
  */
 
 #include "net/http/loop.h"
@@ -20,10 +24,10 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/log.h"
+#include "base/thread.h"
 #include "net/group/claims.h"
-#include "net/http/http_head.h"
-#include "net/http/http_thread.h"
-#include "net/http/send.h"
+#include "net/group/group.h"
+#include "net/http/link.h"
 #include "net/http/tls.h"
 #include "net/metrics.h"
 #include "net/server.h"
@@ -33,14 +37,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <unistd.h>
 
 enum {
-    HEADERS_MAX = 16 << 10, /* request line and headers of one request, and what is sent */
-    READ_ALWAYS = 4 << 10,  /* a body of so much is read here */
-    READ_INLINE = 32 << 10, /* so is this, unless the turn has read enough: see reads_here() */
+    HEADERS_MAX = 16 << 10, /* libmicrohttpd's buffer of a connection: the head of a request */
+    READ_ALWAYS = 4 << 10,  /* a body of at most so many bytes is read by the loop thread */
+    READ_INLINE = 32 << 10, /* such a body too, unless the turn has read READ_TURN */
     READ_TURN = 128 << 10,
-    DISCARD_MAX = 1 << 20, /* a refused request may send so much before it is cut off */
 };
 
 static struct weft_peer *peer_of(struct MHD_Connection *connection)
@@ -80,15 +84,8 @@ size_t weft_loop_in_flight(const struct weft_loop *loop)
 
 void weft_loop_sweep(struct weft_loop *loop)
 {
-    struct weft_peers_swept swept =
-        weft_peers_sweep(&loop->peers, weft_answers_excess(&loop->answers));
     weft_metric_add(loop->server->metrics, WEFT_METRIC_HTTP_TURNED_AWAY, 0,
-                    swept.evicted + swept.refused + swept.retired);
-}
-
-void weft_loop_answer(struct weft_server *server, struct weft_request **request, size_t count)
-{
-    weft_http_thread_answer(server->loop->thread, request, count);
+                    weft_peers_sweep(&loop->peers, weft_answers_excess(&loop->answers)));
 }
 
 /* ---- Beginning ------------------------------------------------------------------------------- */
@@ -97,12 +94,6 @@ static size_t announced_size(const struct weft_link *link)
 {
     const char *text = weft_request_header(&link->request, "Content-Length");
     return text ? (size_t)strtoull(text, NULL, 10) : 0;
-}
-
-static enum weft_rc too_large(const struct weft_link *link, struct weft_err *err)
-{
-    return weft_fail_field(err, WEFT_TOO_LARGE, "body", "the body is larger than %zu bytes",
-                           link->request.route->body_max);
 }
 
 /* The headers have come. True: go on and read the body; false: answer at once. */
@@ -117,59 +108,18 @@ static bool begin(struct weft_link *link, const char *method)
     weft_head_request_id(link);
     enum weft_rc rc = weft_head_check(link, &err);
     size_t size = announced_size(link);
-    if (!rc && request->route && size > request->route->body_max && size > 0)
-        rc = request->route->body_max
-                 ? too_large(link, &err)
-                 : weft_fail(&err, WEFT_INVALID_VALUE, "no body is taken here");
+    if (!rc && request->route)
+        rc = weft_body_begin(link, size, &err);
     if (!rc && request->route) {
         if (request->token || !weft_server_wants_tokens(request->server))
             weft_peer_let_in(&loop->peers, link->peer, request->ns);
-        if (request->route->body_max)
-            weft_buf_init(&request->body, request->route->body_max);
         return true;
     }
     if (rc)
         weft_reply_error(request, &err);
     link->discard = true;
-    link->close |= size > DISCARD_MAX || link->doubtful;
-    return size <= DISCARD_MAX && !link->doubtful;
-}
-
-/* ---- The body -------------------------------------------------------------------------------- */
-
-static void refuse_body(struct weft_link *link, const struct weft_err *err)
-{
-    weft_reply_error(&link->request, err);
-    link->discard = true;
-    link->close = true;
-    weft_body_give_room(&link->request, link->request.body.size);
-    weft_buf_done(&link->request.body);
-}
-
-/* False: the client sends too much after the body was refused. */
-static bool take_piece(struct weft_link *link, const char *data, size_t size)
-{
-    struct weft_request *request = &link->request;
-    struct weft_err err = {0};
-    if (link->discard) {
-        link->discarded += size;
-        return link->discarded <= DISCARD_MAX;
-    }
-    if (request->route->body_max == 0) {
-        (void)weft_fail(&err, WEFT_INVALID_VALUE, "no body is taken here");
-    } else if (size > request->route->body_max - request->body.size) {
-        (void)too_large(link, &err);
-    } else if (!weft_body_take_room(request, request->body.size, size)) {
-        (void)weft_fail(&err, WEFT_BUSY, "no room for the body of the request");
-        err.hint = "too many large requests at once: try again later";
-    }
-    if (err.rc) {
-        refuse_body(link, &err);
-        return true;
-    }
-    weft_buf_add(&request->body, data, size);
-    link->received += size;
-    return true;
+    link->close |= size > WEFT_DISCARD_MAX || link->doubtful;
+    return size <= WEFT_DISCARD_MAX && !link->doubtful;
 }
 
 /* ---- What libmicrohttpd calls ---------------------------------------------------------------- */
@@ -191,20 +141,35 @@ static void *on_target(void *context, const char *target, struct MHD_Connection 
 }
 
 /*
- * Whether the body is read by this thread. An engine thread costs a small one more than reading it
- * takes, but all others wait for this thread: bodies of numbers take some 15 ms for each MB, and
- * hundreds may come in one turn. What is beyond goes to the engine threads, where namespaces take
- * turns.
+ * Whether the body is read by this thread. Handing a small body to an engine thread costs more than
+ * reading it, but all other requests wait for this thread: bodies of numbers take some 15 ms for
+ * each MB, and hundreds may come in one turn. Bodies beyond that go to the engine threads, where
+ * namespaces take turns.
  */
 static bool reads_here(struct weft_loop *loop, const struct weft_request *request)
 {
     size_t size = request->body.size;
-    if (request->coding && size > 0)
+    if (request->route->take || (request->coding && size > 0))
         return false;
     if (size > READ_ALWAYS && (size > READ_INLINE || loop->read + size > READ_TURN))
         return false;
     loop->read += size;
     return true;
+}
+
+/*
+ * The request, or a piece of its body, goes to the engine threads when this turn ends. Until
+ * weft_loop_answer() the connection is suspended.
+ */
+static void hand_over(struct weft_link *link)
+{
+    struct weft_request *request = &link->request;
+    struct weft_loop *loop = request->server->loop;
+    weft_peer_stage(&loop->peers, link->peer, WEFT_PEER_WORKING);
+    MHD_suspend_connection(link->connection);
+    request->next = NULL;
+    *loop->last_fresh = request;
+    loop->last_fresh = &request->next;
 }
 
 /* The request has come wholly: reads it, and queues it unless it is answered already. */
@@ -213,7 +178,6 @@ static void dispatch(struct weft_link *link)
     struct weft_request *request = &link->request;
     struct weft_server *server = request->server;
     struct weft_err err = {0};
-    weft_peer_stage(&server->loop->peers, link->peer, WEFT_PEER_WORKING);
     if (!reads_here(server->loop, request)) {
         request->unread = true;
     } else {
@@ -224,8 +188,7 @@ static void dispatch(struct weft_link *link)
             return;
     }
     link->dispatched = true;
-    MHD_suspend_connection(link->connection);
-    weft_http_thread_hand_over(server->loop->thread, request);
+    hand_over(link);
 }
 
 /* NOLINTNEXTLINE(readability-function-size): libmicrohttpd says what it passes */
@@ -244,8 +207,11 @@ static enum MHD_Result on_request(void *context, struct MHD_Connection *connecti
         return begin(link, method) ? MHD_YES : weft_send_answer(link);
     }
     if (*size > 0) {
-        bool goes_on = take_piece(link, data, *size);
-        *size = 0;
+        bool goes_on = weft_body_take(link, data, size);
+        if (*size > 0) {
+            link->request.more = link->request.unread = true;
+            hand_over(link);
+        }
         return goes_on ? MHD_YES : MHD_NO;
     }
     if (!link->dispatched && !link->request.reply.status) {
@@ -296,6 +262,8 @@ static void on_completed(void *context, struct MHD_Connection *connection, void 
         weft_body_give_room(request, request->body.size);
         atomic_fetch_sub(&loop->in_flight, 1);
     }
+    if (request->state && request->route && request->route->forget)
+        request->route->forget(request);
     weft_send_release(link);
     weft_peer_stage(&loop->peers, link->peer, WEFT_PEER_IDLE);
     weft_buf_done(&request->body);
@@ -334,6 +302,127 @@ __attribute__((format(printf, 2, 0))) static void on_message(void *context, cons
     weft_debug("http", F_STR("said", text));
 }
 
+/* ---- The thread ------------------------------------------------------------------------------ */
+
+static void poke(struct weft_loop *loop)
+{
+    uint64_t one = 1;
+    ssize_t written = write(loop->poke, &one, sizeof(one));
+    (void)written; /* full means poked already */
+}
+
+void weft_loop_answer(struct weft_server *server, struct weft_request **request, size_t count)
+{
+    struct weft_loop *loop = server->loop;
+    if (count == 0)
+        return;
+    pthread_mutex_lock(&loop->lock);
+    bool first = loop->answered == NULL;
+    for (size_t i = 0; i < count; i++) {
+        request[i]->next = NULL;
+        *loop->last = request[i];
+        loop->last = &request[i]->next;
+    }
+    pthread_mutex_unlock(&loop->lock);
+    if (first)
+        poke(loop);
+}
+
+/* What other threads left for this turn. */
+struct left {
+    struct weft_request *answered;
+    bool quiesce, ended, slim;
+};
+
+static struct left take_left(struct weft_loop *loop)
+{
+    pthread_mutex_lock(&loop->lock);
+    struct left left = {loop->answered, loop->quiesce, loop->ended, loop->slim};
+    loop->answered = NULL;
+    loop->last = &loop->answered;
+    loop->quiesce = loop->slim = false;
+    pthread_mutex_unlock(&loop->lock);
+    return left;
+}
+
+static void resume(struct weft_request *request)
+{
+    while (request) {
+        struct weft_request *next = request->next; /* from here on it is the loop's */
+        MHD_resume_connection(request->link->connection);
+        request = next;
+    }
+}
+
+static void close_door(struct weft_loop *loop)
+{
+    int fd = MHD_quiesce_daemon(loop->daemon);
+    if (fd >= 0)
+        (void)close(fd); /* so that new connections are refused at once */
+}
+
+static void put_fresh(struct weft_loop *loop)
+{
+    struct weft_request *fresh = loop->fresh;
+    loop->fresh = NULL;
+    loop->last_fresh = &loop->fresh;
+    if (fresh)
+        weft_groups_put(loop->server->groups, fresh);
+}
+
+/*
+ * True when a connection was closed since the last turn. At its limit libmicrohttpd stops
+ * listening, and listens again at the beginning of a turn: without a turn no connection would be
+ * accepted.
+ */
+static bool made_room(struct weft_loop *loop)
+{
+    const union MHD_DaemonInfo *info =
+        MHD_get_daemon_info(loop->daemon, MHD_DAEMON_INFO_CURRENT_CONNECTIONS);
+    unsigned before = loop->connections;
+    loop->connections = info ? info->num_connections : 0;
+    return loop->connections < before;
+}
+
+static void rest(struct weft_loop *loop)
+{
+    if (made_room(loop))
+        return;
+    MHD_UNSIGNED_LONG_LONG wait_ms = 0;
+    bool bounded = MHD_get_timeout(loop->daemon, &wait_ms) == MHD_YES;
+    struct pollfd fd[] = {{.fd = loop->events, .events = POLLIN},
+                          {.fd = loop->poke, .events = POLLIN}};
+    enum { LONGEST_MS = 60000 };
+    (void)poll(fd, 2, !bounded ? -1 : wait_ms < LONGEST_MS ? (int)wait_ms : LONGEST_MS);
+    uint64_t ignored;
+    if (fd[1].revents && read(loop->poke, &ignored, sizeof(ignored)) < 0 && errno != EAGAIN)
+        weft_error("the loop cannot be poked", F_I64("errno", errno));
+}
+
+static void *run_thread(void *context)
+{
+    struct weft_loop *loop = context;
+    weft_log_collect();
+    weft_tls_serve(loop->tls);
+    for (;;) {
+        struct left left = take_left(loop);
+        resume(left.answered);
+        if (left.quiesce)
+            close_door(loop);
+        if (left.ended)
+            break;
+        loop->read = 0;
+        (void)MHD_run(loop->daemon);
+        put_fresh(loop);
+        weft_log_flush();
+        if (left.slim)
+            weft_heap_rest();
+        rest(loop);
+    }
+    weft_log_collect_end();
+    return NULL;
+}
+
 /* ---- Starting and stopping ------------------------------------------------------------------- */
 
 static enum weft_rc start_daemon(struct weft_loop *loop, struct weft_err *err)
@@ -368,9 +457,15 @@ static enum weft_rc start_daemon(struct weft_loop *loop, struct weft_err *err)
 enum weft_rc weft_loop_start(struct weft_server *server, struct weft_err *err)
 {
     const struct weft_server_config *config = &server->config;
+    enum weft_rc rc = weft_peers_fit(&server->config, err);
+    if (rc)
+        return rc;
     struct weft_loop *loop = weft_alloc(1, sizeof(*loop));
     loop->server = server;
-    loop->thread = weft_http_thread_new(server);
+    loop->last = &loop->answered;
+    loop->last_fresh = &loop->fresh;
+    loop->poke = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    pthread_mutex_init(&loop->lock, NULL);
     weft_peers_init(&loop->peers, config->connections, config->per_address);
     loop->peers.limit_us[WEFT_PEER_IDLE] = config->idle_s * WEFT_SECOND;
     loop->peers.limit_us[WEFT_PEER_RECEIVING] = config->receive_s * WEFT_SECOND;
@@ -378,7 +473,6 @@ enum weft_rc weft_loop_start(struct weft_server *server, struct weft_err *err)
     loop->peers.send_min = config->send_min;
     loop->bodies.most = config->body_bytes;
     loop->answers.most = config->answer_bytes;
-    enum weft_rc rc = WEFT_OK;
     if (config->tls_cert) {
         /* A handshake is part of the first stage, which the sweep bounds. */
         loop->tls = weft_tls_new((config->idle_s + config->receive_s + 60) * WEFT_SECOND);
@@ -389,9 +483,13 @@ enum weft_rc weft_loop_start(struct weft_server *server, struct weft_err *err)
     server->loop = loop; /* requests may come at once */
     if (!rc)
         rc = start_daemon(loop, err);
-    if (!rc)
-        weft_http_thread_start(loop->thread, loop->daemon);
-    if (rc) {
+    if (!rc) {
+        const union MHD_DaemonInfo *info =
+            MHD_get_daemon_info(loop->daemon, MHD_DAEMON_INFO_EPOLL_FD);
+        loop->events = info ? info->epoll_fd : -1;
+        loop->started = true;
+        weft_thread_start(&loop->thread, "weft-loop", run_thread, loop);
+    } else {
         server->loop = NULL;
         weft_loop_stop(loop);
     }
@@ -419,21 +517,35 @@ const char *weft_loop_url(const struct weft_loop *loop)
     return loop->url;
 }
 
+/* Sets a flag of the loop and has the thread look at it. */
+static void order(struct weft_loop *loop, bool *flag)
+{
+    pthread_mutex_lock(&loop->lock);
+    *flag = true;
+    pthread_mutex_unlock(&loop->lock);
+    poke(loop);
+}
+
 void weft_loop_quiesce(struct weft_loop *loop)
 {
-    weft_http_thread_quiesce(loop->thread);
+    order(loop, &loop->quiesce);
 }
 
 void weft_loop_slim(struct weft_loop *loop)
 {
-    weft_http_thread_slim(loop->thread);
+    order(loop, &loop->slim);
 }
 
 void weft_loop_stop(struct weft_loop *loop)
 {
-    weft_http_thread_free(loop->thread);
+    if (loop->started) {
+        order(loop, &loop->ended);
+        pthread_join(loop->thread, NULL);
+    }
     if (loop->daemon)
         MHD_stop_daemon(loop->daemon);
+    (void)close(loop->poke);
+    pthread_mutex_destroy(&loop->lock);
     weft_peers_done(&loop->peers);
     weft_tls_free(loop->tls);
     free(loop);

@@ -1,35 +1,37 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * libmicrohttpd ends connections on which nothing happens; one that sends or takes a byte now and
- * then would live for ever. So each stage has a limit of its own, and a connection over it is shut;
- * the loop finds it closed and frees it. So is one whose client has left, or takes less of its
- * answer than send_min, or nothing while answers fill their memory.
+ * libmicrohttpd ends connections on which nothing happens; a client that sends or takes a byte now
+ * and then would keep its connection for ever. So each stage has a limit of its own, and a
+ * connection over it is shut; the loop finds it closed and frees it. A connection is shut too when
+ * its client has left, takes less of its answer than send_min, or takes nothing while answers fill
+ * their memory.
  *
  * A connection is a stranger until it has sent the head of a request that is let in: with a good
  * token, or at a server that wants none. When there are more connections than may be, the oldest
- * stranger between requests, or in the middle of one that was not let in yet, is shut. So silent
- * connections, however many, do not keep others out. One whose request is carried out, waits or is
- * being answered is never shut for this. libmicrohttpd stops accepting a few connections (`spare`)
- * above the limit: a new one must be accepted before an old one can be chosen.
+ * stranger between requests, or in the middle of a request that was not let in yet, is shut. So
+ * silent connections, however many, do not keep other clients out. A connection whose request is
+ * carried out, waits or is being answered is never shut for this. libmicrohttpd stops accepting a
+ * few connections (`spare`) above the limit: a new one must be accepted before an old one can be
+ * chosen.
  *
- * Strangers never take the place of a connection that was let in. But when one of them is let in
- * and there are more such connections than may be, one that rests between two requests is closed,
- * as HTTP/1.1 lets a server do: one of the address and the namespace that have most, and of these
+ * Strangers never take the place of a connection that was let in. But when a stranger is let in and
+ * there are more such connections than may be, a connection that rests between two requests is
+ * closed, as HTTP/1.1 lets a server do: of the address and the namespace that have most connections
  * the one that has rested longest. It is closed for reading only ("retired"): a request that came
  * in at the same moment is carried out and answered, and libmicrohttpd closes the connection at
- * the end of what it can read. One that has not rested for RESTED_US, whose client may be about to
- * send, is closed only when none has. When none rests at all, the new one is `extra`: its answer
- * tells the client that the connection ends with it, unless there is room by then. So connections
- * that were let in do not fill the spare places for good, and new ones, and /healthz on them, are
- * answered.
+ * the end of what it can read. A connection that has not rested for RESTED_US, whose client may be
+ * about to send, is closed only when no connection has rested so long. When none rests at all, the
+ * new connection is `extra`: its answer says that the connection ends with it, unless there is room
+ * by then. So connections that were let in do not fill the spare places for good, and requests on
+ * new connections, such as /healthz, are answered.
  *
  * Each address has a limit too (a v6 one together with the other addresses of its /64). A new
  * connection above it takes the place of the oldest stranger of the same address, or is shut
  * itself. This machine's own address has a limit only when one is set.
  *
  * Shutting a socket is all that happens here: on_connection() of the loop follows, and frees the
- * peer. What a client had sent by then may still be read and carried out; it gets no answer, as on
+ * peer. A request that a client had sent by then may still be carried out; it gets no answer, as on
  * any connection that breaks.
  */
 
@@ -37,25 +39,28 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "base/err.h"
 #include "base/log.h"
 #include "base/str.h"
-#include "net/http/link.h"
+#include "net/server.h"
 
+#include <inttypes.h>
 #include <linux/tcp.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 
-#define LEFT_US     WEFT_SECOND        /* what has arrived is read long before */
+#define LEFT_US     WEFT_SECOND        /* bytes that have arrived are read long before */
 #define PROGRESS_US (10 * WEFT_SECOND) /* in which a client takes send_min of its answer */
 #define STANDS_US   (2 * WEFT_SECOND)  /* it goes when memory is short and it took nothing */
 #define LOITER_US   WEFT_SECOND /* a stranger that was quiet for so long goes when all is full */
-#define RESTED_US   WEFT_SECOND /* and so does one that was let in and rests, for one that comes */
+#define RESTED_US   WEFT_SECOND /* a connection that rested so long makes room for a new one */
 
-enum { RESTING_LOOKS = 1024 }; /* resting ones among which one is chosen */
+enum { RESTING_LOOKS = 1024 }; /* resting connections among which one is chosen */
 
 /* ---- Addresses ------------------------------------------------------------------------------- */
 
@@ -64,7 +69,7 @@ struct weft_address {
     struct weft_address *next; /* in its bucket */
     uint8_t key[16];           /* v6, v4 mapped into it */
     uint32_t peers;            /* that point here */
-    uint32_t open;             /* of them, those not shut yet */
+    uint32_t open;             /* of these peers, the ones that are not shut */
     bool loopback;
 };
 
@@ -151,7 +156,7 @@ static void unlink_resting(struct weft_peers *peers, struct weft_peer *peer)
     peer->rests = false;
 }
 
-/* It has been shut, or is freed: it does not count any more. */
+/* The connection has been shut, or is freed: it does not count any more. */
 static void leave(struct weft_peers *peers, struct weft_peer *peer)
 {
     peer->shut = true;
@@ -314,6 +319,49 @@ uint32_t weft_peers_spare(uint32_t max)
     return spare < WEFT_SPARE_CONNECTIONS ? spare : WEFT_SPARE_CONNECTIONS;
 }
 
+/* Raises the limit of descriptors to so many, if the system allows; returns the limit. */
+static uint64_t raise_limit(uint64_t wanted)
+{
+    struct rlimit now;
+    if (getrlimit(RLIMIT_NOFILE, &now) != 0)
+        return wanted; /* not known: accept() will fail if it is too low */
+    if (now.rlim_cur >= wanted)
+        return now.rlim_cur;
+    /* Only root may raise the hard limit; elsewhere the soft limit is raised up to it. */
+    struct rlimit more = {.rlim_cur = wanted,
+                          .rlim_max = now.rlim_max < wanted ? wanted : now.rlim_max};
+    if (setrlimit(RLIMIT_NOFILE, &more) == 0)
+        return wanted;
+    more = (struct rlimit){.rlim_cur = now.rlim_max, .rlim_max = now.rlim_max};
+    return setrlimit(RLIMIT_NOFILE, &more) == 0 ? more.rlim_cur : now.rlim_cur;
+}
+
+enum weft_rc weft_peers_fit(struct weft_server_config *config, struct weft_err *err)
+{
+    enum { FILES = 64, FILES_PER_THREAD = 8, FEWEST = 32 }; /* beside connections of clients */
+    uint64_t files = FILES + (uint64_t)config->threads * FILES_PER_THREAD;
+    uint64_t asked = config->connections, spare = weft_peers_spare(config->connections);
+    uint64_t limit = raise_limit(files + asked + spare);
+    if (limit >= files + asked + spare)
+        return WEFT_OK;
+    if (limit <= files + FEWEST)
+        return weft_hint(err,
+                         weft_fail_field(err, WEFT_INVALID_VALUE, "connections",
+                                         "the process may have only %" PRIu64
+                                         " descriptors, %" PRIu64
+                                         " are needed without any connection",
+                                         limit, files + FEWEST),
+                         "raise the limit with `ulimit -n` or LimitNOFILE= of systemd");
+    uint64_t left = limit - files, with_few = (left - 2) / 3 * 2; /* their spare ones are a half */
+    config->connections = (uint32_t)(left > spare + with_few ? left - spare : with_few);
+    weft_warn(
+        "the limit of descriptors allows fewer connections; raise it with `ulimit -n` or "
+        "LimitNOFILE= of systemd",
+        F_U64("connections", config->connections), F_U64("asked", asked),
+        F_U64("descriptors", limit));
+    return WEFT_OK;
+}
+
 struct weft_peer *weft_peer_new(struct weft_peers *peers, int fd, const struct sockaddr *address)
 {
     struct weft_peer *peer = weft_alloc(1, sizeof(*peer));
@@ -398,8 +446,8 @@ static uint64_t acked_by(const struct weft_peer *peer)
 
 /*
  * Under the lock. True when a client takes less of its answer than it must; `ret_stands`: it took
- * nothing since the last sweep. What it took is what its machine acknowledged: the answer itself is
- * with libmicrohttpd, which does not tell.
+ * nothing since the last sweep. Bytes count as taken when its machine has acknowledged them: how
+ * much of the answer has been sent only libmicrohttpd knows.
  */
 static bool is_too_slow(const struct weft_peers *peers, struct weft_peer *peer, weft_usec now_us,
                         bool *ret_stands)
@@ -415,7 +463,7 @@ static bool is_too_slow(const struct weft_peers *peers, struct weft_peer *peer, 
     return now_us - peer->mark_us >= PROGRESS_US;
 }
 
-/* Under the lock: the slow ones go; and, while memory is short, those that stand still. */
+/* Under the lock: shuts slow clients, and, while memory is short, clients that take nothing. */
 static uint64_t shut_slow(struct weft_peers *peers, weft_usec now_us, uint64_t excess)
 {
     uint64_t slow = 0;
@@ -449,7 +497,7 @@ static void shut_loiterers(struct weft_peers *peers, weft_usec now_us)
     }
 }
 
-struct weft_peers_swept weft_peers_sweep(struct weft_peers *peers, uint64_t excess)
+uint64_t weft_peers_sweep(struct weft_peers *peers, uint64_t excess)
 {
     weft_usec now_us = weft_boot_us();
     pthread_mutex_lock(&peers->lock);
@@ -464,20 +512,23 @@ struct weft_peers_swept weft_peers_sweep(struct weft_peers *peers, uint64_t exce
         shut(peers, p);
         p->since_us = now_us;
     }
-    struct weft_peers_swept swept = {
-        .evicted = peers->evicted, .refused = peers->refused, .retired = peers->retired};
+    const struct {
+        const char *text;
+        uint64_t count;
+    } away[] = {
+        {"too many connections: silent ones were closed", peers->evicted},
+        {"too many connections: those that rested longest were closed", peers->retired},
+        {"too many connections of one address: new ones were closed", peers->refused},
+    };
     peers->evicted = peers->refused = peers->retired = 0;
     pthread_mutex_unlock(&peers->lock);
     if (slow > 0)
         weft_info("slow clients were hung up on", F_U64("connections", slow));
-    if (swept.evicted > 0)
-        weft_warn("too many connections: silent ones were closed",
-                  F_U64("connections", swept.evicted));
-    if (swept.retired > 0)
-        weft_warn("too many connections: those that rested longest were closed",
-                  F_U64("connections", swept.retired));
-    if (swept.refused > 0)
-        weft_warn("too many connections of one address: new ones were closed",
-                  F_U64("connections", swept.refused));
-    return swept;
+    uint64_t all = 0;
+    for (size_t i = 0; i < WEFT_LEN(away); i++) {
+        if (away[i].count > 0)
+            weft_warn(away[i].text, F_U64("connections", away[i].count));
+        all += away[i].count;
+    }
+    return all;
 }

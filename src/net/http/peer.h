@@ -8,6 +8,7 @@
  */
 
 #include "base/base.h"
+#include "weft/weft.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -15,6 +16,7 @@
 
 struct sockaddr;
 struct weft_address;
+struct weft_server_config;
 
 enum { WEFT_SPARE_CONNECTIONS = 128 }; /* accepted above config.connections, at most */
 
@@ -43,7 +45,7 @@ struct weft_peer {
     _Atomic bool retired; /* nothing new is read from it; an answer under way is still sent */
     /* While it sends: */
     size_t held;    /* bytes of its answer in memory */
-    bool looked;    /* what follows is known */
+    bool looked;    /* the members below are set */
     uint64_t acked; /* bytes that the client had taken at mark_us; all since it connected */
     uint64_t last;  /* the same at the last sweep */
     weft_usec mark_us;
@@ -59,7 +61,7 @@ struct weft_peers {
     weft_usec limit_us[WEFT_PEER_SENDING + 1];     /* 0: none */
     uint64_t send_min; /* bytes that a client takes of its answer in 10 s, or is hung up on */
     uint32_t max, per_address;            /* per_address 0: see peer.c */
-    uint32_t open, stranger_count;        /* without those that were shut */
+    uint32_t open, stranger_count;        /* without connections that were shut */
     uint32_t tenants[WEFT_PEERS_TENANTS]; /* connections that were let in, by namespace: by hash */
     struct weft_address *bucket[1 << WEFT_PEERS_BUCKET_BITS];
     uint64_t seed;
@@ -73,6 +75,14 @@ void weft_peers_done(struct weft_peers *peers); /* it has no connections any mor
  * WEFT_SPARE_CONNECTIONS.
  */
 uint32_t weft_peers_spare(uint32_t max);
+/*
+ * Lowers config->connections to the number that the limit of descriptors allows, after raising that
+ * limit if the system lets it; WEFT_INVALID_VALUE when there would be too few. Where accept() runs
+ * out of descriptors, connections that would be evicted keep new ones out, and the store cannot
+ * reconnect.
+ */
+WEFT_MUST_CHECK enum weft_rc weft_peers_fit(struct weft_server_config *config,
+                                            struct weft_err *err);
 /* A connection has come, of this address or NULL. It, or another one, may be shut at once. */
 struct weft_peer *weft_peer_new(struct weft_peers *peers, int fd, const struct sockaddr *address);
 void weft_peer_free(struct weft_peers *peers, struct weft_peer *peer);
@@ -88,12 +98,11 @@ void weft_peer_sends(struct weft_peers *peers, struct weft_peer *peer, size_t he
 void weft_peer_let_in(struct weft_peers *peers, struct weft_peer *peer, const char *ns);
 /* It came when all places were in use, and they still are: its answer is the last one on it. */
 bool weft_peer_must_go(struct weft_peers *peers, struct weft_peer *peer);
-/* Shuts connections that are over their limits; the loop then closes them. */
-struct weft_peers_swept {
-    /* Since the last sweep: strangers, shut to make room; above an address's limit; resting. */
-    uint64_t evicted, refused, retired;
-};
-/* excess: bytes of answers that should be freed, by shutting connections that take nothing. */
-struct weft_peers_swept weft_peers_sweep(struct weft_peers *peers, uint64_t excess);
+/*
+ * Shuts connections that are over their limits; the loop then closes them. excess: bytes of answers
+ * that should be freed, by shutting connections that take nothing. Returns how many connections
+ * were turned away since the last sweep because there were too many.
+ */
+uint64_t weft_peers_sweep(struct weft_peers *peers, uint64_t excess);
 
 #endif

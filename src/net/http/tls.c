@@ -14,7 +14,6 @@
 #include "net/http/tls.h"
 
 #include "base/alloc.h"
-#include "base/arena.h"
 #include "base/clock.h"
 #include "base/err.h"
 
@@ -49,8 +48,8 @@ struct pair {
 
 struct weft_tls {
     weft_usec handshake_us;
-    pthread_mutex_t lock; /* over what follows */
-    struct pair *current; /* and behind it those that were replaced; NULL: none yet */
+    pthread_mutex_t lock; /* over all below */
+    struct pair *current; /* behind it the pairs that it replaced; NULL: none yet */
 };
 
 static _Thread_local struct weft_tls *serving;
@@ -64,7 +63,7 @@ static enum weft_rc read_file(const char *path, const char *field, char **ret_te
     if (fd < 0)
         return weft_fail_field(err, WEFT_INVALID_VALUE, field, "cannot read %.120s: %s", path,
                                strerror_r(errno, reason, sizeof(reason)));
-    char *text = weft_alloc(FILE_MAX + 1, 1);
+    char *text = weft_alloc(1, FILE_MAX + 1);
     size_t size = 0;
     ssize_t got = 1;
     while (size < FILE_MAX && got > 0) {
@@ -99,7 +98,7 @@ struct weft_tls *weft_tls_new(weft_usec handshake_us)
     return tls;
 }
 
-/* Frees this one and all that were replaced before it. */
+/* Frees this pair and all pairs that were replaced before it. */
 static void free_all(struct pair *pair)
 {
     while (pair) {
@@ -185,7 +184,7 @@ static enum weft_rc read_pair(struct pair *pair, const struct weft_tls_files *fi
     enum weft_rc rc = read_file(files->cert, "tls_cert", &cert, err);
     if (!rc)
         rc = read_file(files->key, "tls_key", &key, err);
-    if (!rc)
+    if (!rc && cert && key)
         rc = import(pair, files, cert, key, err);
     if (key)
         explicit_bzero(key, strlen(key));

@@ -4,7 +4,7 @@
 
 /*
  * The certificate of the server and its key, which may be replaced while it serves: GnuTLS asks for
- * them at each handshake. Connections that are open keep what they began with.
+ * them at each handshake. Open connections keep their certificate.
  */
 
 #include "base/base.h"
