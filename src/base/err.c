@@ -32,6 +32,7 @@ static const struct row *row_of(enum weft_rc rc)
     return &table[rc];
 }
 
+WEFT_PRINTF(4, 0)
 static void record(struct weft_err *err, enum weft_rc rc, const char *field, const char *fmt,
                    va_list args)
 {

@@ -9,8 +9,6 @@
 
 #include "base/base.h"
 
-struct weft_arena;
-
 /*
  * Records a failure in *err and returns its code: `return weft_fail(err, rc, "...")`. The other two
  * name the field of the input that is to blame.

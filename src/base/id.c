@@ -118,6 +118,11 @@ int weft_id_cmp(const struct weft_id *a, const struct weft_id *b)
     return memcmp(a->byte, b->byte, sizeof(a->byte));
 }
 
+int weft_id_order(const void *a, const void *b)
+{
+    return weft_id_cmp(a, b);
+}
+
 bool weft_id_is_zero(const struct weft_id *id)
 {
     static const struct weft_id zero;

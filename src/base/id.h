@@ -23,7 +23,8 @@ void weft_id_next(struct weft_id *ret_id, const struct weft_id *before);
 int weft_id_partition(const struct weft_id *id);
 weft_usec weft_id_time(const struct weft_id *id); /* to the millisecond */
 int weft_id_cmp(const struct weft_id *a, const struct weft_id *b);
-bool weft_id_is_zero(const struct weft_id *id); /* stands for "no id" */
+int weft_id_order(const void *a, const void *b); /* for qsort() of ids */
+bool weft_id_is_zero(const struct weft_id *id);  /* stands for "no id" */
 
 /* The least id of a moment, to the millisecond; clamped to the moments that an id can hold. */
 struct weft_id weft_id_at(weft_usec moment_us);

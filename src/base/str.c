@@ -263,6 +263,12 @@ int weft_text_order(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
+int weft_i32_order(const void *a, const void *b)
+{
+    int32_t left = *(const int32_t *)a, right = *(const int32_t *)b;
+    return (left > right) - (left < right);
+}
+
 uint32_t weft_text_bucket(const char *text, uint32_t buckets)
 {
     uint32_t hash = 2166136261U; /* FNV-1a */

@@ -29,8 +29,9 @@ size_t weft_u64_print(uint64_t number, char ret_text[WEFT_NUMBER_TEXT]);
 size_t weft_i64_print(int64_t number, char ret_text[WEFT_NUMBER_TEXT]);
 /* Cuts a text to at most max bytes without splitting a character; returns the new size. */
 size_t weft_utf8_cut(const char *text, size_t size, size_t max);
-/* For qsort() of an array of texts. */
+/* For qsort() and bsearch() of texts, and of int32_t or structs that begin with one. */
 int weft_text_order(const void *a, const void *b);
+int weft_i32_order(const void *a, const void *b);
 /* A stable hash from 0 to buckets - 1; NULL hashes like the empty text. */
 uint32_t weft_text_bucket(const char *text, uint32_t buckets);
 /* The "C" locale, for numbers: the program that embeds weft may have chosen a decimal comma. */

@@ -37,7 +37,7 @@ enum weft_rc weft_copy_err(enum weft_rc rc, const struct weft_err *story, struct
 
 enum weft_rc weft_missing(const char *field, struct weft_err *err)
 {
-    return weft_fail_field(err, WEFT_INVALID_VALUE, field, "%s is NULL", field);
+    return weft_invalid(err, field, "%s is NULL", field);
 }
 
 enum weft_rc weft_check_process(const struct weft *weft, struct weft_err *err)
@@ -70,9 +70,8 @@ enum weft_rc weft_check_range(const struct weft_range *range, struct weft_err *e
 {
     if (range->value >= range->min && range->value <= range->max)
         return WEFT_OK;
-    return weft_fail_field(err, WEFT_INVALID_VALUE, range->field,
-                           "%s is %lld, allowed are %lld to %lld", range->field,
-                           (long long)range->value, (long long)range->min, (long long)range->max);
+    return weft_invalid(err, range->field, "%s is %lld, allowed are %lld to %lld", range->field,
+                        (long long)range->value, (long long)range->min, (long long)range->max);
 }
 
 enum weft_rc weft_check_array(const void *array, size_t count, const char *field, size_t i,
@@ -80,8 +79,7 @@ enum weft_rc weft_check_array(const void *array, size_t count, const char *field
 {
     if (count == 0 || array)
         return WEFT_OK;
-    return weft_fail_field(err, WEFT_INVALID_VALUE, field,
-                           "%s of item %zu is NULL but has %zu of them", field, i, count);
+    return weft_invalid(err, field, "%s of item %zu is NULL but has %zu of them", field, i, count);
 }
 
 enum weft_rc weft_check_spec(const struct weft_spec *spec, size_t i, struct weft_err *err)
@@ -353,9 +351,8 @@ enum weft_rc weft_open(const char *url, const struct weft_options *options, stru
     if (!url || !ret_weft)
         return weft_missing(url ? "ret_weft" : "url", err);
     if (chosen->connections > CONNECTIONS_MAX)
-        return weft_fail_field(err, WEFT_INVALID_VALUE, "connections",
-                               "connections is %u, at most %d are allowed", chosen->connections,
-                               CONNECTIONS_MAX);
+        return weft_invalid(err, "connections", "connections is %u, at most %d are allowed",
+                            chosen->connections, CONNECTIONS_MAX);
     bool remote = strncmp(url, "http://", 7) == 0 || strncmp(url, "https://", 8) == 0;
     return weft_copy_err(remote ? open_remote(url, chosen, ret_weft, &story)
                                 : weft_open_with(&config, chosen->ns, ret_weft, &story),
@@ -478,8 +475,7 @@ enum weft_rc weft_steer(struct weft *weft, enum weft_steer_kind kind, const stru
         [WEFT_STEER_SET_DEADLINE] = WEFT_OP_SET_DEADLINE,
     };
     if ((unsigned)kind >= WEFT_LEN(ops))
-        return weft_fail_field(err, WEFT_INVALID_VALUE, "kind",
-                               "there is no such kind of steering");
+        return weft_invalid(err, "kind", "there is no such kind of steering");
     const struct weft_op_call call = {
         .op = ops[kind], .in = item, .count = count, .out = ret_answer};
     return weft_do_items(weft, &call, NULL, &weft_answers_steer, err);

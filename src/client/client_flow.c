@@ -22,10 +22,9 @@ static enum weft_rc check_nodes(const struct weft_node *node, size_t count, stru
         if (!rc)
             rc = weft_check_array(node[i].after, node[i].after_count, "after", i, err);
         if (!rc && (unsigned)node[i].join > WEFT_JOIN_QUORUM)
-            rc = weft_fail_field(err, WEFT_INVALID_VALUE, "join.policy", "there is no such join");
+            rc = weft_invalid(err, "join.policy", "there is no such join");
         if (!rc && (unsigned)node[i].on_satisfied > WEFT_ON_SATISFIED_LET_RUN)
-            rc = weft_fail_field(err, WEFT_INVALID_VALUE, "join.on_satisfied",
-                                 "there is no such choice");
+            rc = weft_invalid(err, "join.on_satisfied", "there is no such choice");
     }
     return rc;
 }
@@ -64,7 +63,7 @@ static enum weft_rc check_cancel(const struct weft_op_call *call, struct weft_er
 {
     const struct weft_flow_cancelling *args = call->in;
     if ((unsigned)args->how > WEFT_FLOW_CANCEL_ONLY)
-        return weft_fail_field(err, WEFT_INVALID_VALUE, "policy", "there is no such policy");
+        return weft_invalid(err, "policy", "there is no such policy");
     return WEFT_OK;
 }
 
@@ -84,7 +83,7 @@ static enum weft_rc check_listing(const struct weft_op_call *call, struct weft_e
     const struct weft_flow_listing *listing = call->in;
     enum weft_rc rc = check_limit(listing->limit, err);
     if (!rc && listing->by_state && (unsigned)listing->state >= WEFT_FLOW_STATE_COUNT)
-        rc = weft_fail_field(err, WEFT_INVALID_VALUE, "state", "there is no such state");
+        rc = weft_invalid(err, "state", "there is no such state");
     return rc;
 }
 

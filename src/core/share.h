@@ -43,8 +43,8 @@ void weft_share_order(struct weft_head *head, size_t count);
 
 /* A lane with due rows, in a pass that cannot take all that is due. */
 struct weft_lane_share {
-    int32_t ns, lane;
-    uint32_t share; /* out: how many rows the pass takes of it at most */
+    int32_t lane, ns; /* lane first: weft_i32_order() */
+    uint32_t share;   /* out: how many rows the pass takes of it at most */
 };
 
 /*

@@ -7,7 +7,6 @@
  * may make them. Its parts are in engine_state.h.
  */
 
-#include "base/base.h"
 #include "weft/weft.h"
 
 struct weft_clock;

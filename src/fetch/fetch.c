@@ -194,9 +194,9 @@ static enum weft_rc check_url(const char *base_url, bool *ret_loopback, struct w
     char *host = NULL, *user = NULL, *query = NULL, *fragment = NULL;
     enum weft_rc rc = WEFT_OK;
     if (strncmp(base_url, "http://", 7) != 0 && strncmp(base_url, "https://", 8) != 0)
-        rc = weft_fail_field(err, WEFT_INVALID_VALUE, "url", "a server is http:// or https://");
+        rc = weft_invalid(err, "url", "a server is http:// or https://");
     else if (curl_url_set(url, CURLUPART_URL, base_url, 0) != CURLUE_OK)
-        rc = weft_fail_field(err, WEFT_INVALID_VALUE, "url", "this is not the URL of a server");
+        rc = weft_invalid(err, "url", "this is not the URL of a server");
     if (rc)
         goto out;
     host = url_part(url, CURLUPART_HOST);
@@ -204,13 +204,11 @@ static enum weft_rc check_url(const char *base_url, bool *ret_loopback, struct w
     query = url_part(url, CURLUPART_QUERY);
     fragment = url_part(url, CURLUPART_FRAGMENT);
     if (!host || !*host)
-        rc = weft_fail_field(err, WEFT_INVALID_VALUE, "url", "the URL names no host");
+        rc = weft_invalid(err, "url", "the URL names no host");
     else if (user)
-        rc = weft_fail_field(err, WEFT_INVALID_VALUE, "url",
-                             "a server takes a token, not a user in its URL");
+        rc = weft_invalid(err, "url", "a server takes a token, not a user in its URL");
     else if (query || fragment)
-        rc = weft_fail_field(err, WEFT_INVALID_VALUE, "url",
-                             "the URL of a server ends with its path");
+        rc = weft_invalid(err, "url", "the URL of a server ends with its path");
     else
         *ret_loopback = is_loopback(host);
 out:
@@ -240,7 +238,7 @@ static enum weft_rc make_headers(const struct weft_fetch_config *config,
                                  struct curl_slist **ret_list, struct weft_err *err)
 {
     if (config->token && (!*config->token || has_line_break(config->token)))
-        return weft_fail_field(err, WEFT_INVALID_VALUE, "token", "this cannot be a token");
+        return weft_invalid(err, "token", "this cannot be a token");
     struct curl_slist *list = NULL;
     add_header(&list, "Expect:");
     if (config->token) {
@@ -256,7 +254,7 @@ static enum weft_rc make_headers(const struct weft_fetch_config *config,
             continue;
         }
         curl_slist_free_all(list);
-        return weft_fail_field(err, WEFT_INVALID_VALUE, "header", "header line %zu is refused", i);
+        return weft_invalid(err, "header", "header line %zu is refused", i);
     }
     *ret_list = list;
     return WEFT_OK;

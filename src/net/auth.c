@@ -273,8 +273,8 @@ static enum weft_rc use_namespace(const struct weft_credentials *given,
                                   struct weft_request *request, struct weft_err *err)
 {
     if (given->ns && !weft_name_valid(given->ns))
-        return weft_fail_field(err, WEFT_INVALID_VALUE, "X-Weft-Namespace",
-                               "the namespace has characters that are not allowed, or is too long");
+        return weft_invalid(err, "X-Weft-Namespace",
+                            "the namespace has characters that are not allowed, or is too long");
     if (request->ns_fixed && given->ns && strcmp(given->ns, request->ns) != 0)
         return weft_fail(err, WEFT_FORBIDDEN, "the token is for namespace '%s'", request->ns);
     if (!request->ns_fixed)

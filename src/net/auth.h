@@ -11,7 +11,6 @@ struct weft_auth; /* opaque */
 struct weft_engine;
 struct weft_request;
 struct weft_server;
-struct weft_token;
 
 struct weft_auth *weft_auth_new(bool required);
 void weft_auth_free(struct weft_auth *auth);

@@ -32,9 +32,8 @@ enum weft_rc weft_request_id(const struct weft_request *request, struct weft_id 
     const char *text = weft_request_path(request, "id");
     if (weft_id_parse(text, strlen(text), ret_id))
         return WEFT_OK;
-    return weft_fail_field(err, WEFT_INVALID_VALUE, "id",
-                           "'%.64s' is no id: ids look like 0192f5c4-7d1e-7a3b-8c2d-1f2e3d4c5b6a",
-                           text);
+    return weft_invalid(
+        err, "id", "'%.64s' is no id: ids look like 0192f5c4-7d1e-7a3b-8c2d-1f2e3d4c5b6a", text);
 }
 
 enum weft_rc weft_request_query_i64(const struct weft_request *request,
@@ -51,9 +50,9 @@ enum weft_rc weft_request_query_i64(const struct weft_request *request,
     long long value = strtoll(text, &end, 10);
     if (!*text || *end || errno || (*text != '-' && (*text < '0' || *text > '9')) ||
         value < number->min || value > number->max)
-        return weft_fail_field(err, WEFT_INVALID_VALUE, number->name,
-                               "%s is '%.32s', allowed are whole numbers from %lld to %lld",
-                               number->name, text, (long long)number->min, (long long)number->max);
+        return weft_invalid(err, number->name,
+                            "%s is '%.32s', allowed are whole numbers from %lld to %lld",
+                            number->name, text, (long long)number->min, (long long)number->max);
     *ret_value = value;
     return WEFT_OK;
 }
@@ -111,17 +110,16 @@ static enum weft_rc find_items(const struct weft_json *body, struct weft_arena *
                                         "only \"items\" is known here, not \"%.80s\"", name);
         }
         if (found)
-            return weft_fail_field(err, WEFT_INVALID_VALUE, "items", "items was given twice");
+            return weft_invalid(err, "items", "items was given twice");
         *ret_array = member.value;
         found = true;
     }
     if (!found || ret_array->kind != WEFT_JSON_ARRAY)
-        return weft_fail_field(err, WEFT_INVALID_VALUE, "items",
-                               "the body must be {\"items\":[...]}");
+        return weft_invalid(err, "items", "the body must be {\"items\":[...]}");
     return WEFT_OK;
 }
 
-void weft_request_items_room(struct weft_request *request, size_t item_size, size_t count)
+static void make_room(struct weft_request *request, size_t item_size, size_t count)
 {
     struct weft_items *items = &request->items;
     items->item = weft_arena_alloc(request->arena, count + 1, item_size);
@@ -147,7 +145,7 @@ static enum weft_rc read_items(struct weft_request *request, const struct weft_w
         return weft_fail_field(err, WEFT_TOO_LARGE, "items",
                                "%zu items in one request, at most %d are allowed", count,
                                WEFT_BATCH_MAX);
-    weft_request_items_room(request, item_size, count);
+    make_room(request, item_size, count);
     request->items.bulk = true;
     weft_json_iter_init(&element, &array);
     for (size_t i = 0; weft_json_next(&element); i++)
@@ -184,7 +182,7 @@ enum weft_rc weft_request_one_or_items(struct weft_request *request,
         return rc;
     if (weft_wire_member(&object, "items", &items))
         return read_items(request, type, item_size, err);
-    weft_request_items_room(request, item_size, 1);
+    make_room(request, item_size, 1);
     request->items.bytes = object.size;
     return weft_wire_read(type, &object, request->arena, request->items.item, err);
 }
@@ -272,7 +270,7 @@ enum weft_rc weft_request_lines(struct weft_request *request, const struct weft_
                                    "%zu items in one request, at most %d are allowed", count,
                                    WEFT_BATCH_MAX),
                          "send the lines in several requests");
-    weft_request_items_room(request, item_size, count);
+    make_room(request, item_size, count);
     items->bulk = true;
     items->line = weft_new_array(request->arena, uint32_t, count);
     line = (struct line){0};

@@ -21,7 +21,6 @@
 struct weft_link;
 struct weft_server;
 struct weft_waiter;
-struct weft_wire_type;
 
 /*
  * The items of a grouped request and their answers, one for one. Items with an err were
@@ -128,8 +127,6 @@ WEFT_MUST_CHECK enum weft_rc weft_request_read(struct weft_request *request, boo
 WEFT_MUST_CHECK enum weft_rc weft_request_one_or_items(struct weft_request *request,
                                                        const struct weft_wire_type *type,
                                                        size_t item_size, struct weft_err *err);
-/* Makes room for items that are read in another way. */
-void weft_request_items_room(struct weft_request *request, size_t item_size, size_t count);
 
 /* ---- JSON objects as lines (NDJSON), in requests and answers --------------------------------- */
 

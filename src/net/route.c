@@ -196,8 +196,7 @@ static enum weft_rc parse_pair(const char *text, size_t size, struct weft_arena 
         (equals && !decode(equals + 1, size - name_size - 1, arena, &pair.value)))
         return weft_fail(err, WEFT_INVALID_VALUE, "the query string is not well encoded");
     if (weft_query_find(query, pair.name))
-        return weft_fail_field(err, WEFT_INVALID_VALUE, pair.name,
-                               "a query parameter was given twice");
+        return weft_invalid(err, pair.name, "a query parameter was given twice");
     query->pair[query->count++] = pair;
     return WEFT_OK;
 }

@@ -12,12 +12,10 @@
  * "/v1//lanes" and "/v1/lanes/" are not found.
  */
 
-#include "base/base.h"
 #include "core/token.h"
 #include "weft/weft.h"
 #include "wire/ops.h"
 
-struct weft_arena;
 struct weft_request;
 
 /* Reads or runs a request. A failure is the answer. */

@@ -129,10 +129,10 @@ static enum weft_rc split(const char *where, struct place *ret_place, struct wef
     }
     if (!colon || end < host || (host != where && *end != ']') || (size_t)(end - host) > HOST_MAX ||
         !is_port(colon + 1))
-        return weft_fail_field(err, WEFT_INVALID_VALUE, "listen",
-                               "cannot listen on '%.100s': it should be HOST:PORT, like "
-                               "127.0.0.1:7717 or [::1]:7717",
-                               where);
+        return weft_invalid(
+            err, "listen",
+            "cannot listen on '%.100s': it should be HOST:PORT, like 127.0.0.1:7717 or [::1]:7717",
+            where);
     memcpy(ret_place->host, host, (size_t)(end - host));
     ret_place->host[end - host] = '\0';
     (void)snprintf(ret_place->port, sizeof(ret_place->port), "%s", colon + 1);
@@ -191,8 +191,8 @@ static enum weft_rc listen_on(const char *where, struct weft_listener *ret_liste
     struct addrinfo *found;
     int failed = getaddrinfo(*place.host ? place.host : NULL, place.port, &hints, &found);
     if (failed)
-        return weft_fail_field(err, WEFT_INVALID_VALUE, "listen", "cannot listen on '%.100s': %s",
-                               where, gai_strerror(failed));
+        return weft_invalid(err, "listen", "cannot listen on '%.100s': %s", where,
+                            gai_strerror(failed));
     int fd = -1;
     for (const struct addrinfo *info = found; info && fd < 0; info = info->ai_next)
         fd = bind_to(info);
@@ -216,10 +216,10 @@ static enum weft_rc check_origins(const struct weft_server *server, struct weft_
 {
     if (!server->origins.any || weft_server_wants_tokens(server))
         return WEFT_OK;
-    return weft_hint(err,
-                     weft_fail_field(err, WEFT_INVALID_VALUE, "cors_origin",
-                                     "without tokens '*' would let every page of the web in"),
-                     "require tokens with --tokens, or list the origins that may call");
+    return weft_hint(
+        err,
+        weft_invalid(err, "cors_origin", "without tokens '*' would let every page of the web in"),
+        "require tokens with --tokens, or list the origins that may call");
 }
 
 /* The names of --host, and the name in --listen. */
@@ -303,8 +303,7 @@ enum weft_rc weft_server_listen(const struct weft_server_config *config,
     resolve(config, server);
     enum weft_rc rc = WEFT_OK;
     if (!server->config.tls_cert != !server->config.tls_key)
-        rc = weft_fail_field(err, WEFT_INVALID_VALUE, "tls_key",
-                             "a certificate and its key must be given together");
+        rc = weft_invalid(err, "tls_key", "a certificate and its key must be given together");
     if (!rc)
         rc = weft_origins_parse(server->config.cors_origin, server->arena, &server->origins, err);
     if (!rc)

@@ -12,7 +12,6 @@
  * group.lock or auth.lock; all others stand alone. No query is made under any lock.
  */
 
-#include "base/base.h"
 #include "net/http/host.h"
 #include "weft/weft.h"
 

@@ -56,8 +56,7 @@ enum weft_rc weft_wire_read_error(const struct weft_json *value, struct weft_are
 {
     struct weft_json code, reason;
     if (!weft_wire_member(value, "code", &code) || code.kind != WEFT_JSON_STRING)
-        return weft_fail_field(err, WEFT_INVALID_VALUE, "code",
-                               "an error must be an object with a code");
+        return weft_invalid(err, "code", "an error must be an object with a code");
     struct weft_err error = {
         .rc = rc_of(&code),
         .hint = text_of(value, "hint", arena),

@@ -119,7 +119,7 @@ enum weft_rc weft_wire_must_be(const struct weft_wire_reader *reader,
                                const struct weft_wire_field *field, const char *what)
 {
     const char *path = weft_wire_path(reader, field);
-    return weft_fail_field(reader->err, WEFT_INVALID_VALUE, path, "%s must be %s", path, what);
+    return weft_invalid(reader->err, path, "%s must be %s", path, what);
 }
 
 enum weft_rc weft_wire_meet(struct weft_wire_reader *reader, const struct weft_json *key,
@@ -132,7 +132,7 @@ enum weft_rc weft_wire_meet(struct weft_wire_reader *reader, const struct weft_j
     const uint64_t bit = (uint64_t)1 << i;
     if (reader->met & bit) {
         const char *path = weft_wire_path(reader, &reader->field[i]);
-        return weft_fail_field(reader->err, WEFT_INVALID_VALUE, path, "%s is given twice", path);
+        return weft_invalid(reader->err, path, "%s is given twice", path);
     }
     reader->met |= bit;
     return WEFT_OK;
@@ -176,8 +176,7 @@ static enum weft_rc leave_out(const struct weft_wire_reader *reader,
 {
     char *item = reader->item;
     if (field->flags & WEFT_WIRE_REQUIRED)
-        return weft_fail_field(reader->err, WEFT_INVALID_VALUE, field->name, "%s is missing",
-                               field->name);
+        return weft_invalid(reader->err, field->name, "%s is missing", field->name);
     if (field->normally)
         *(int64_t *)(void *)(item + field->at) = field->normally;
     if (field->flags & WEFT_WIRE_BY_SIGN)
@@ -200,8 +199,8 @@ static enum weft_rc finish(const struct weft_wire_reader *reader)
             continue;
         for (size_t k = 0; k < reader->count; k++)
             if (reader->given >> k & 1 && strcmp(reader->field[k].name, field->rival) == 0)
-                return weft_fail_field(reader->err, WEFT_INVALID_VALUE, field->name,
-                                       "give %s or %s, not both", field->rival, field->name);
+                return weft_invalid(reader->err, field->name, "give %s or %s, not both",
+                                    field->rival, field->name);
         const char **content_type = (const char **)((char *)reader->item + field->type);
         if (field->kind == WEFT_WIRE_BASE64 && !*content_type)
             *content_type = "application/octet-stream";

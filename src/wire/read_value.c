@@ -4,7 +4,6 @@
 
 #include "base/arena.h"
 #include "base/id.h"
-#include "base/limits.h"
 #include "base/moment.h"
 #include "base/str.h"
 #include "core/policy.h"
@@ -59,9 +58,8 @@ static enum weft_rc read_number(const struct weft_wire_reader *reader,
     if (overflows(field->kind, number) ||
         (field->flags & WEFT_WIRE_CHECKED && (number < min || number > max))) {
         const char *path = weft_wire_path(reader, field);
-        return weft_fail_field(reader->err, WEFT_INVALID_VALUE, path,
-                               "%s is %lld, allowed are %lld to %lld", path, (long long)number,
-                               (long long)min, (long long)max);
+        return weft_invalid(reader->err, path, "%s is %lld, allowed are %lld to %lld", path,
+                            (long long)number, (long long)min, (long long)max);
     }
     if (field->kind == WEFT_WIRE_AT_ONCE && number == 0)
         number = -1;

@@ -17,7 +17,6 @@
 #include "core/state.h" /* weft_state_parse() */
 #include "weft/weft.h"
 
-struct weft_arena;
 struct weft_wire_type; /* opaque outside this folder; see type.h */
 
 /* ---- Messages -------------------------------------------------------------------------------- */

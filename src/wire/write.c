@@ -368,8 +368,7 @@ static void open_object(struct writing *writing, const struct weft_wire_field *f
                         const char *item)
 {
     if (has_object(field, item)) {
-        weft_json_key(writing->out, field->name);
-        weft_json_begin_object(writing->out);
+        weft_json_add_object(writing->out, field->name);
         if (field->kind == WEFT_WIRE_POLICY)
             push(writing, weft_wire_policy, weft_wire_policy_count,
                  VALUE(void *const, item, field->at));
@@ -386,8 +385,7 @@ static void begin_element(struct writing *writing, const struct weft_wire_field 
                           const char *element, size_t left)
 {
     if (list->kind == WEFT_WIRE_MAP)
-        weft_json_key(writing->out, VALUE(char *const, element, 0));
-    weft_json_begin_object(writing->out);
+        weft_json_add_object(writing->out, VALUE(char *const, element, 0));
     writing->encoded = false;
     push(writing, list->of->field, list->of->count, element);
     writing->level[writing->depth - 1].list = list;

@@ -4,7 +4,7 @@
 
 #include "api_fixture.h"
 
-#include "net/api/openapi.h"
+#include "net/api/handlers.h"
 
 #include "wire/wire.h"
 

@@ -169,7 +169,7 @@ static void test_lanes(void)
         {2, (uint64_t)2 << 32, {0, 0, 1, 1}},
     };
     for (size_t r = 0; r < WEFT_LEN(row); r++) {
-        struct weft_lane_share few[] = {{2, 4, 0}, {1, 2, 0}, {1, 1, 0}, {1, 3, 0}};
+        struct weft_lane_share few[] = {{4, 2, 0}, {2, 1, 0}, {1, 1, 0}, {3, 1, 0}};
         weft_share_lanes(few, WEFT_LEN(few), row[r].batch, row[r].random);
         for (size_t i = 0; i < WEFT_LEN(few); i++)
             is_int(few[i].share, row[r].want[i], "batch %u, lane %d", row[r].batch, few[i].lane);

@@ -216,7 +216,7 @@ static enum weft_rc list(const struct weft_via *via, const struct weft_op_call *
 {
     const struct weft_listing *wanted = call->in;
     if ((unsigned)wanted->filter.state >= WEFT_STATE_COUNT)
-        return weft_fail_field(err, WEFT_INVALID_VALUE, "state", "there is no such state");
+        return weft_invalid(err, "state", "there is no such state");
     const struct weft_remote_request request = {
         .op = call->op, .query = query_list(wanted, call->arena), .ns = wanted->filter.ns};
     struct weft_remote_list listing = {0};
@@ -340,7 +340,7 @@ static enum weft_rc run_scanner(const struct weft_via *via, const struct weft_op
 {
     enum weft_scanner scanner = ((const struct weft_run_scanner *)call->in)->scanner;
     if ((unsigned)scanner >= WEFT_SCANNER_COUNT)
-        return weft_fail_field(err, WEFT_INVALID_VALUE, "scanner", "there is no such scanner");
+        return weft_invalid(err, "scanner", "there is no such scanner");
     const struct weft_remote_request request = {.op = call->op,
                                                 .place = weft_scanner_name(scanner)};
     struct weft_wire_pass pass; /* the server chooses the batch */

@@ -3,7 +3,6 @@
 /* Flows through a server: each is a request of its own. */
 
 #include "base/arena.h"
-#include "base/buf.h"
 #include "base/err.h"
 #include "base/json.h"
 #include "base/limits.h"
@@ -26,9 +25,8 @@ static enum weft_rc check_nodes(const struct weft_node *node, size_t count, size
         const char *name = node[i].name ? node[i].name : "";
         *ret_blamed = i + 1; /* if any */
         if (node[i].spec.key || node[i].spec.ns)
-            return weft_fail_field(err, WEFT_INVALID_VALUE, node[i].spec.key ? "key" : "namespace",
-                                   "node '%s' names a key or a namespace: both are its flow's",
-                                   name);
+            return weft_invalid(err, node[i].spec.key ? "key" : "namespace",
+                                "node '%s' names a key or a namespace: both are its flow's", name);
         rc = weft_remote_check_spec(&node[i].spec, err);
     }
     return rc;

@@ -57,18 +57,16 @@ static bool is_moment(weft_usec moment_us)
 enum weft_rc weft_remote_check_spec(const struct weft_spec *spec, struct weft_err *err)
 {
     if (!spec->payload && spec->payload_size > 0)
-        return weft_fail_field(err, WEFT_INVALID_VALUE, "payload",
-                               "payload is NULL but has a size");
+        return weft_invalid(err, "payload", "payload is NULL but has a size");
     for (size_t i = 0; i < spec->tag_count; i++)
         if (!spec->tags[i].key || !spec->tags[i].value)
-            return weft_fail_field(err, WEFT_INVALID_VALUE, "tags", "a tag is NULL");
+            return weft_invalid(err, "tags", "a tag is NULL");
     if (spec->policy && (unsigned)spec->policy->backoff > WEFT_BACKOFF_FIXED)
-        return weft_fail_field(err, WEFT_INVALID_VALUE, "policy.backoff.kind",
-                               "there is no such kind of backoff");
+        return weft_invalid(err, "policy.backoff.kind", "there is no such kind of backoff");
     if (!is_moment(spec->run_at_us))
-        return weft_fail_field(err, WEFT_INVALID_VALUE, "run_at", "run_at is no moment");
+        return weft_invalid(err, "run_at", "run_at is no moment");
     if (!is_moment(spec->deadline_us))
-        return weft_fail_field(err, WEFT_INVALID_VALUE, "deadline_at", "deadline_at is no moment");
+        return weft_invalid(err, "deadline_at", "deadline_at is no moment");
     return WEFT_OK;
 }
 
@@ -92,7 +90,7 @@ static enum weft_rc check_item(const struct weft_op_call *call, size_t i, struct
         return check_size("result", ((const struct weft_complete *)item_at(call, i))->result_size,
                           err);
     if (steers_one(call) && !is_moment(((const struct weft_steer *)item_at(call, i))->deadline_us))
-        return weft_fail_field(err, WEFT_INVALID_VALUE, "deadline_at", "deadline_at is no moment");
+        return weft_invalid(err, "deadline_at", "deadline_at is no moment");
     return WEFT_OK;
 }
 
@@ -383,10 +381,9 @@ enum weft_rc weft_remote_steer_many(const struct weft_via *via, const struct wef
     const struct weft_steer_all *args = call->in;
     struct weft_sweep *ret_sweep = call->out;
     if (args->kind != WEFT_STEER_CANCEL && args->kind != WEFT_STEER_REPLAY)
-        return weft_fail_field(err, WEFT_INVALID_VALUE, "kind",
-                               "only cancel and replay take a filter");
+        return weft_invalid(err, "kind", "only cancel and replay take a filter");
     if ((unsigned)args->filter.state >= WEFT_STATE_COUNT)
-        return weft_fail_field(err, WEFT_INVALID_VALUE, "state", "there is no such state");
+        return weft_invalid(err, "state", "there is no such state");
     struct weft_buf body;
     weft_buf_init(&body, SIZE_MAX);
     write_sweep(args, call->op, &body);

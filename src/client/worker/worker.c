@@ -424,8 +424,7 @@ enum weft_rc weft_worker_start(struct weft_worker *worker, struct weft_err *err)
     if (rc)
         return rc;
     if (worker->on_count == 0 && !worker->on_rest.handler)
-        return weft_fail_field(err, WEFT_INVALID_VALUE, "kind",
-                               "the worker has no handler: call weft_worker_on() first");
+        return weft_invalid(err, "kind", "the worker has no handler: call weft_worker_on() first");
     pthread_mutex_lock(&worker->lock);
     bool started = worker->started;
     worker->started = true;

@@ -188,8 +188,7 @@ static void print_json(const struct checklist *list)
     weft_json_out_begin_object(&out);
     struct weft_json_writer *json = &out.json;
     weft_json_add_bool(json, "ok", !has_bad(list));
-    weft_json_key(json, "items");
-    weft_json_begin_array(json);
+    weft_json_add_array(json, "items");
     for (size_t i = 0; i < list->count; i++) {
         weft_json_begin_object(json);
         weft_json_add_text(json, "what", list->item[i].what);

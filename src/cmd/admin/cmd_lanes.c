@@ -353,8 +353,7 @@ static void put_counts_json(const struct weft_counts *counts)
     weft_wire_put_moment(&out.json, counts->as_of_us);
     if (counts->age_ms >= 0)
         weft_json_add_i64(&out.json, "age_ms", counts->age_ms);
-    weft_json_key(&out.json, "items");
-    weft_json_begin_array(&out.json);
+    weft_json_add_array(&out.json, "items");
     for (size_t i = 0; i < counts->count; i++)
         weft_wire_write(&weft_wire_lane_count, &counts->item[i], &out.json);
     weft_json_out_end_items(&out);

@@ -65,8 +65,7 @@ static enum weft_exit show_one(const struct weft_cli *cli, struct weft *weft,
         weft_json_out_begin_items(&out);
         weft_wire_write(&weft_wire_worker, worker, &out.json);
         weft_json_end_array(&out.json);
-        weft_json_key(&out.json, "holds");
-        weft_json_begin_array(&out.json);
+        weft_json_add_array(&out.json, "holds");
     } else {
         table = weft_table_new(cli, columns, WEFT_LEN(columns));
         weft_table_row(table, worker);

@@ -187,8 +187,7 @@ static void put_hist(struct weft_json_writer *json, const struct weft_hist *hist
 
 static void put_call(struct weft_json_writer *json, const char *name, const struct weft_hist *hist)
 {
-    weft_json_key(json, name);
-    weft_json_begin_object(json);
+    weft_json_add_object(json, name);
     weft_json_add_i64(json, "count", (int64_t)hist->count);
     put_hist(json, hist);
     weft_json_end_object(json);
@@ -236,8 +235,7 @@ static void print_json(const struct weft_bench_plan *plan, const struct weft_ben
     weft_json_add_i64(json, "doubtful", (int64_t)result->doubtful);
     weft_json_add_bool(json, "adds_up", weft_bench_adds_up(result));
     weft_json_add_i64(json, "errors", (int64_t)result->errors.total);
-    weft_json_key(json, "errors_by_code");
-    weft_json_begin_object(json);
+    weft_json_add_object(json, "errors_by_code");
     for (size_t i = 0; i < result->errors.codes; i++)
         weft_json_add_i64(json, result->errors.item[i].code, (int64_t)result->errors.item[i].count);
     weft_json_end_object(json);

@@ -11,7 +11,6 @@
 
 #include "cmd/cli/output.h"
 
-#include "base/str.h"
 #include "base/clock.h"
 #include "base/id.h"
 #include "base/str.h"
@@ -379,8 +378,7 @@ void weft_json_out_drop(struct weft_json_out *out)
 void weft_json_out_begin_items(struct weft_json_out *out)
 {
     weft_json_out_begin_object(out);
-    weft_json_key(&out->json, "items");
-    weft_json_begin_array(&out->json);
+    weft_json_add_array(&out->json, "items");
 }
 
 void weft_json_out_end_items(struct weft_json_out *out)
@@ -444,8 +442,7 @@ void weft_json_out_bytes(struct weft_json_out *out, const char *name,
     struct weft_arena *arena = weft_arena_new();
     char *text = weft_arena_alloc(arena, WEFT_BASE64_SIZE(bytes->size) + 1, 1);
     weft_base64_encode(bytes->data, bytes->size, text);
-    weft_json_key(&out->json, weft_arena_printf(arena, "%s_base64", name));
-    weft_json_put_text(&out->json, text);
+    weft_json_add_text(&out->json, weft_arena_printf(arena, "%s_base64", name), text);
     weft_arena_free(arena);
 }
 

@@ -145,8 +145,8 @@ static void finish(struct listing *listing, enum weft_rc rc)
                           listing->pages.next);
     } else if (items) {
         weft_json_end_array(&listing->out.json);
-        weft_json_key(&listing->out.json, "next");
-        weft_json_put_text(&listing->out.json, listing->pages.next[0] ? listing->pages.next : NULL);
+        weft_json_add_text(&listing->out.json, "next",
+                           listing->pages.next[0] ? listing->pages.next : NULL);
         weft_json_out_end_object(&listing->out);
     }
 }
@@ -461,8 +461,7 @@ static void put_record_json(const struct record *record)
     struct weft_json_out out;
     weft_json_out_begin_object(&out);
     weft_wire_write_members(&weft_wire_execution, record->item, &out.json);
-    weft_json_key(&out.json, "attempts");
-    weft_json_begin_array(&out.json);
+    weft_json_add_array(&out.json, "attempts");
     for (size_t i = 0; i < record->attempts.count; i++)
         weft_wire_write(&weft_wire_attempt, &record->attempts.item[i], &out.json);
     weft_json_end_array(&out.json);

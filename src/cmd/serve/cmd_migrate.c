@@ -49,8 +49,8 @@ static enum weft_rc grant_submit(struct weft_conn *conn, const char *role, struc
     struct weft_call call;
     struct weft_rows rows;
     if (driver != &weft_driver_pg)
-        return weft_fail_field(err, WEFT_INVALID_VALUE, "grant-submit",
-                               "--grant-submit is for PostgreSQL: SQLite has no roles");
+        return weft_invalid(err, "grant-submit",
+                            "--grant-submit is for PostgreSQL: SQLite has no roles");
     weft_call_grant_submit(&call, arena)->role = role;
     enum weft_rc rc = driver->begin(conn, WEFT_TX_WRITE, err);
     if (rc)

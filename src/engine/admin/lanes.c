@@ -8,6 +8,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/json.h"
+#include "base/str.h"
 #include "core/spec.h"
 #include "engine/engine_state.h"
 
@@ -26,13 +27,13 @@ static enum weft_rc check_lane(const struct weft_lane *lane, struct weft_err *er
     if (rc)
         return rc;
     if (lane->max_running < 0)
-        return weft_fail_field(err, WEFT_INVALID_VALUE, "max_running",
-                               "max_running is %d, it must be 0 (no limit) or more",
-                               lane->max_running);
+        return weft_invalid(err, "max_running",
+                            "max_running is %d, it must be 0 (no limit) or more",
+                            lane->max_running);
     if (lane->retention_ms < 0 || lane->retention_ms > WEFT_DELAY_MAX_MS)
-        return weft_fail_field(err, WEFT_INVALID_VALUE, "retention_ms",
-                               "retention_ms is %lld, allowed are 0 (not set) to %lld",
-                               (long long)lane->retention_ms, (long long)WEFT_DELAY_MAX_MS);
+        return weft_invalid(err, "retention_ms",
+                            "retention_ms is %lld, allowed are 0 (not set) to %lld",
+                            (long long)lane->retention_ms, (long long)WEFT_DELAY_MAX_MS);
     if (lane->weight_count > WEIGHTS_MAX)
         return weft_fail_field(err, WEFT_TOO_LARGE, "weights",
                                "%zu weights, at most %d are allowed", lane->weight_count,
@@ -40,13 +41,11 @@ static enum weft_rc check_lane(const struct weft_lane *lane, struct weft_err *er
     for (size_t i = 0; i < lane->weight_count && !rc; i++) {
         rc = weft_name_check(lane->weights[i].tenant, "weights", err);
         if (!rc && (lane->weights[i].weight < 1 || lane->weights[i].weight > WEIGHT_MAX))
-            rc = weft_fail_field(err, WEFT_INVALID_VALUE, "weights",
-                                 "the weight of '%s' is %d, allowed are 1 to %d",
-                                 lane->weights[i].tenant, lane->weights[i].weight, WEIGHT_MAX);
+            rc = weft_invalid(err, "weights", "the weight of '%s' is %d, allowed are 1 to %d",
+                              lane->weights[i].tenant, lane->weights[i].weight, WEIGHT_MAX);
         for (size_t k = 0; k < i && !rc; k++)
             if (strcmp(lane->weights[k].tenant, lane->weights[i].tenant) == 0)
-                rc = weft_fail_field(err, WEFT_INVALID_VALUE, "weights", "'%s' has two weights",
-                                     lane->weights[i].tenant);
+                rc = weft_invalid(err, "weights", "'%s' has two weights", lane->weights[i].tenant);
     }
     return rc;
 }
@@ -61,8 +60,7 @@ static const char *weights_text(const struct weft_lane *lane, struct weft_arena 
     weft_json_writer_init(&out, &buf);
     weft_json_begin_object(&out);
     for (size_t i = 0; i < lane->weight_count; i++) {
-        weft_json_key(&out, lane->weights[i].tenant);
-        weft_json_put_i64(&out, lane->weights[i].weight);
+        weft_json_add_i64(&out, lane->weights[i].tenant, lane->weights[i].weight);
     }
     weft_json_end_object(&out);
     const char *text = weft_arena_strdup(arena, buf.data);
@@ -186,11 +184,6 @@ enum weft_rc weft_engine_lanes(struct weft_engine *engine, const char *ns, struc
     return WEFT_OK;
 }
 
-static int by_text(const void *a, const void *b)
-{
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
 enum weft_rc weft_engine_lanes_of(struct weft_engine *engine, const char *ns,
                                   const char *const *used, size_t count, struct weft_arena *arena,
                                   struct weft_lanes *ret_lanes, struct weft_err *err)
@@ -219,7 +212,7 @@ enum weft_rc weft_engine_lanes_of(struct weft_engine *engine, const char *ns,
         read_settings(weft_out_settings(&rows, i), arena, &lane[i]);
         lane[i].name = weft_find_name(engine, names.id[i]);
         const char *const *at = count ? bsearch((const void *)&lane[i].name, (const void *)used,
-                                                count, sizeof(*used), by_text)
+                                                count, sizeof(*used), weft_text_order)
                                       : NULL;
         if (at)
             has_settings[at - used] = true;

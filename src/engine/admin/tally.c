@@ -19,6 +19,7 @@
 #include "base/alloc.h"
 #include "base/arena.h"
 #include "base/clock.h"
+#include "base/str.h"
 #include "core/spec.h"
 #include "engine/engine_state.h"
 
@@ -303,15 +304,9 @@ void weft_tally_flush(struct weft_engine *engine)
 
 /* A lane by its numbers, while rows of several kinds are added up. */
 struct counted {
-    int32_t ns, lane;
+    int32_t lane, ns; /* weft_i32_order() sorts by the lane, which is of one namespace */
     struct weft_lane_count count;
 };
-
-static int by_lane_id(const void *left, const void *right)
-{
-    const struct counted *a = left, *b = right;
-    return (a->lane > b->lane) - (a->lane < b->lane); /* a lane is of one namespace */
-}
 
 static int by_name(const void *left, const void *right)
 {
@@ -333,7 +328,7 @@ static void add_count(struct weft_lane_count *sum, const struct weft_lane_count 
 static size_t fold(struct counted *item, size_t count)
 {
     size_t kept = 0;
-    qsort(item, count, sizeof(*item), by_lane_id);
+    qsort(item, count, sizeof(*item), weft_i32_order);
     for (size_t i = 0; i < count; i++) {
         if (kept == 0 || item[kept - 1].lane != item[i].lane)
             item[kept++] = item[i];

@@ -34,12 +34,12 @@ static enum weft_rc check_token(const struct weft_token_row *token, weft_usec no
     if (!rc && token->ns)
         rc = weft_name_check(token->ns, "namespace", err);
     if (!rc && (token->scopes == 0 || token->scopes & ~every_scope))
-        rc = weft_fail_field(err, WEFT_INVALID_VALUE, "scopes",
-                             "a token needs at least one of the scopes read, submit, work, admin");
+        rc = weft_invalid(err, "scopes",
+                          "a token needs at least one of the scopes read, submit, work, admin");
     if (!rc && token->expires_us != 0 &&
         (token->expires_us <= now_us || token->expires_us > WEFT_MOMENT_MAX_US))
-        rc = weft_fail_field(err, WEFT_INVALID_VALUE, "expires_at",
-                             "a token must expire in the future and before the year 10000");
+        rc = weft_invalid(err, "expires_at",
+                          "a token must expire in the future and before the year 10000");
     return rc;
 }
 
@@ -219,12 +219,10 @@ static enum weft_rc read_expiry(int64_t expires_ms, weft_usec expires_us, weft_u
                                 weft_usec *ret_us, struct weft_err *err)
 {
     if (expires_ms != 0 && expires_us != 0)
-        return weft_fail_field(err, WEFT_INVALID_VALUE, "expires_ms",
-                               "expires_ms and expires_at exclude each other");
+        return weft_invalid(err, "expires_ms", "expires_ms and expires_at exclude each other");
     if (expires_ms < 0 || expires_ms > WEFT_DELAY_MAX_MS)
-        return weft_fail_field(err, WEFT_INVALID_VALUE, "expires_ms",
-                               "expires_ms is %lld, allowed are 1 to %lld", (long long)expires_ms,
-                               (long long)WEFT_DELAY_MAX_MS);
+        return weft_invalid(err, "expires_ms", "expires_ms is %lld, allowed are 1 to %lld",
+                            (long long)expires_ms, (long long)WEFT_DELAY_MAX_MS);
     *ret_us = expires_ms ? now_us + expires_ms * WEFT_MS : expires_us;
     return WEFT_OK;
 }
@@ -376,9 +374,8 @@ enum weft_rc weft_engine_token_rotate(struct weft_engine *engine,
     struct turning turning = {.rotation = rotation, .grace_ms = rotation->grace_ms};
     struct weft_tx tx = {.engine = engine, .arena = arena};
     if (rotation->grace_ms < -1 || rotation->grace_ms > WEFT_DELAY_MAX_MS)
-        return weft_fail_field(err, WEFT_INVALID_VALUE, "grace_ms",
-                               "grace_ms is %lld, allowed are 0 to %lld",
-                               (long long)rotation->grace_ms, (long long)WEFT_DELAY_MAX_MS);
+        return weft_invalid(err, "grace_ms", "grace_ms is %lld, allowed are 0 to %lld",
+                            (long long)rotation->grace_ms, (long long)WEFT_DELAY_MAX_MS);
     enum weft_rc rc = find_token(engine, caller, rotation->id, arena, ret_token, err);
     if (rc)
         return rc;

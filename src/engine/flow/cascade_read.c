@@ -16,16 +16,11 @@ enum { CUTS = 2 }; /* of a hop: one of edges and one of roots */
 
 /* ---- Locking --------------------------------------------------------------------------------- */
 
-static int by_id(const void *left, const void *right)
-{
-    return weft_id_cmp(left, right);
-}
-
 size_t weft_ids_sort(struct weft_id *id, size_t count)
 {
     size_t kept = 0;
     if (count > 1)
-        qsort(id, count, sizeof(*id), by_id);
+        qsort(id, count, sizeof(*id), weft_id_order);
     for (size_t i = 0; i < count; i++)
         if (kept == 0 || weft_id_cmp(&id[kept - 1], &id[i]) != 0)
             id[kept++] = id[i];

@@ -19,11 +19,11 @@ enum { NODES_AT_ONCE = 1000, EDGES_AT_ONCE = 5000 };
 static enum weft_rc check_node(const struct weft_node *node, struct weft_err *err)
 {
     if (node->spec.key)
-        return weft_fail_field(err, WEFT_INVALID_VALUE, "key",
-                               "node '%s' has a key: give the key to the flow", node->name);
+        return weft_invalid(err, "key", "node '%s' has a key: give the key to the flow",
+                            node->name);
     if (node->spec.ns)
-        return weft_fail_field(err, WEFT_INVALID_VALUE, "namespace",
-                               "node '%s' names a namespace: it has that of its flow", node->name);
+        return weft_invalid(err, "namespace",
+                            "node '%s' names a namespace: it has that of its flow", node->name);
     return WEFT_OK;
 }
 

@@ -246,8 +246,7 @@ enum weft_rc weft_engine_flow_cancel(struct weft_engine *engine,
     struct weft_tx tx = {.engine = engine, .arena = weft_arena_new()};
     enum weft_rc rc = weft_text_check(args->reason, WEFT_REASON_MAX, "reason", err);
     if (!rc && (args->how < WEFT_FLOW_CANCEL_ALL || args->how > WEFT_FLOW_CANCEL_ONLY))
-        rc = weft_fail_field(err, WEFT_INVALID_VALUE, "policy",
-                             "policy must be all, pending or flow_only");
+        rc = weft_invalid(err, "policy", "policy must be all, pending or flow_only");
     if (!rc)
         rc = weft_flow_change(&tx, args->ns, &args->flow, cancel_body, &call, err);
     if (!rc) {

@@ -127,8 +127,8 @@ static enum weft_rc find_known(struct weft_tx *tx, struct growth *growth, struct
     enum weft_rc rc = find_named(tx, &growth->args->flow, growth->outside.name, count,
                                  &growth->known, &missing, err);
     if (!rc && missing)
-        rc = weft_fail_field(err, WEFT_INVALID_VALUE, "after",
-                             "a node comes after '%s', and there is no such node", missing);
+        rc = weft_invalid(err, "after", "a node comes after '%s', and there is no such node",
+                          missing);
     if (rc)
         return rc;
     struct weft_id *known = weft_new_array(tx->arena, struct weft_id, count + 1);
@@ -215,7 +215,7 @@ static enum weft_rc prepare(struct weft_engine *engine, struct growth *growth, s
 {
     const struct weft_flow_growth *args = growth->args;
     if (args->node_count == 0)
-        return weft_fail_field(err, WEFT_INVALID_VALUE, "nodes", "there is no node to add");
+        return weft_invalid(err, "nodes", "there is no node to add");
     growth->outside = weft_graph_outside(args->nodes, args->node_count, growth->arena);
     const struct weft_graph_input input = {.node = args->nodes,
                                            .count = args->node_count,
@@ -305,8 +305,7 @@ static enum weft_rc find_nodes(struct weft_tx *tx, struct edging *edging, struct
     enum weft_rc rc = find_named(tx, &edging->args->flow, edging->name, edging->count,
                                  &edging->node, &missing, err);
     if (!rc && missing)
-        rc =
-            weft_fail_field(err, WEFT_INVALID_VALUE, "edges", "the flow has no node '%s'", missing);
+        rc = weft_invalid(err, "edges", "the flow has no node '%s'", missing);
     return rc;
 }
 
@@ -348,9 +347,8 @@ static enum weft_rc check_new(struct weft_tx *tx, const struct edging *edging, s
         in->row[i].upstream = edging->node[edge->from].id;
         in->row[i].downstream = edging->node[edge->to].id;
         if (weft_map_find(&seen, edge, sizeof(*edge)))
-            rc = weft_fail_field(err, WEFT_INVALID_VALUE, "edges",
-                                 "the edge from '%s' to '%s' is named twice",
-                                 edging->name[edge->from], edging->name[edge->to]);
+            rc = weft_invalid(err, "edges", "the edge from '%s' to '%s' is named twice",
+                              edging->name[edge->from], edging->name[edge->to]);
         weft_map_put(&seen, edge, sizeof(*edge), &seen);
     }
     weft_map_done(&seen);
@@ -419,9 +417,8 @@ static enum weft_rc check_circle(struct weft_tx *tx, const struct edging *edging
     call.rows = count;
     enum weft_rc rc = count ? weft_tx_run(tx, &call, 1, &rows, err) : WEFT_OK;
     if (!rc && count && rows.count > 0)
-        rc = weft_fail_field(err, WEFT_INVALID_VALUE, "edges",
-                             "the edge from '%s' to '%s' makes a circle", edging->name[from],
-                             weft_out_edge_circle(&rows)->name);
+        rc = weft_invalid(err, "edges", "the edge from '%s' to '%s' makes a circle",
+                          edging->name[from], weft_out_edge_circle(&rows)->name);
     return rc;
 }
 
@@ -451,7 +448,7 @@ enum weft_rc weft_engine_flow_edges(struct weft_engine *engine, const struct wef
                                     int32_t *ret_revision, struct weft_err *err)
 {
     if (args->edge_count == 0)
-        return weft_fail_field(err, WEFT_INVALID_VALUE, "edges", "there is no edge to add");
+        return weft_invalid(err, "edges", "there is no edge to add");
     if (args->edge_count > WEFT_FLOW_LINKS_MAX)
         return weft_fail_field(err, WEFT_TOO_LARGE, "edges", "at most %d edges in one call",
                                WEFT_FLOW_LINKS_MAX);

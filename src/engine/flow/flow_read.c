@@ -255,7 +255,7 @@ static enum weft_rc check_listing(const struct weft_flow_listing *listing, struc
 {
     enum weft_rc rc = weft_page_limit(listing->limit, err);
     if (!rc && listing->by_state && (unsigned)listing->state >= WEFT_FLOW_STATE_COUNT)
-        rc = weft_fail_field(err, WEFT_INVALID_VALUE, "state", "there is no such state");
+        rc = weft_invalid(err, "state", "there is no such state");
     if (!rc && listing->name)
         rc = weft_name_check(listing->name, "name", err);
     return rc;

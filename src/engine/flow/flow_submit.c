@@ -51,11 +51,11 @@ static enum weft_rc check_flow(struct new_flow *flow, const char *ns, struct wef
     if (!rc && spec->name)
         rc = weft_name_check(spec->name, "name", err);
     if (!rc && spec->key && !*spec->key)
-        rc = weft_fail_field(err, WEFT_INVALID_VALUE, "key", "key is empty");
+        rc = weft_invalid(err, "key", "key is empty");
     if (!rc)
         rc = weft_text_check(spec->key, WEFT_KEY_MAX, "key", err);
     if (!rc && spec->node_count == 0)
-        rc = weft_fail_field(err, WEFT_INVALID_VALUE, "nodes", "a flow has at least one node");
+        rc = weft_invalid(err, "nodes", "a flow has at least one node");
     return rc;
 }
 

@@ -7,7 +7,6 @@
 #include "core/state.h"
 #include "store/store.h"
 
-struct weft_arena;
 struct weft_commit_effects;
 struct weft_outcome_back_item;
 struct weft_tx;

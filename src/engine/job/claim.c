@@ -18,7 +18,6 @@
 #include "engine/job/claim.h"
 
 #include "base/arena.h"
-#include "base/clock.h"
 #include "base/err.h"
 #include "core/spec.h"
 #include "engine/job/claim_state.h"
@@ -59,8 +58,7 @@ static enum weft_rc check_claim(const struct weft_claim *claim, const char *ns,
     if (!rc)
         rc = check_names(claim->kinds, claim->kind_count, WEFT_CLAIM_KINDS_MAX, "kinds", err);
     if (!rc && claim->max > WEFT_BATCH_MAX)
-        rc = weft_fail_field(err, WEFT_INVALID_VALUE, "max", "max is %u, allowed are 1 to %d",
-                             claim->max, WEFT_BATCH_MAX);
+        rc = weft_invalid(err, "max", "max is %u, allowed are 1 to %d", claim->max, WEFT_BATCH_MAX);
     if (!rc)
         rc = weft_lease_ms_check(claim->lease_ms, err);
     if (!rc && ns)
@@ -369,11 +367,6 @@ static bool ask_claim(struct weft_tx *tx, void *context, struct weft_call *ret_c
     return weft_claim_plan_round(tx, all, ret_call, NULL) == WEFT_OK && all->wants > 0;
 }
 
-static void take_claim(struct weft_tx *tx, void *context, const struct weft_rows *rows)
-{
-    weft_claim_take_round(tx, context, rows);
-}
-
 void weft_claim_begin(struct weft_engine *engine, struct weft_joint_call *call,
                       struct weft_arena *arena)
 {
@@ -401,7 +394,7 @@ void weft_claim_begin(struct weft_engine *engine, struct weft_joint_call *call,
         call->rc = choose(engine, all, &call->err);
     call->part = (struct weft_part){.context = all,
                                     .ask = ask_claim,
-                                    .take = take_claim,
+                                    .take = weft_claim_take_round,
                                     .joins = !call->rc && has_candidates(all) && is_simple(all)};
 }
 

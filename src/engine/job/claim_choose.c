@@ -14,6 +14,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/json.h"
+#include "base/str.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -77,17 +78,11 @@ bool weft_engine_fits(struct weft_engine *engine, const struct weft_claim *claim
            weft_capset_offered(found->capset_text, claim->capabilities, claim->capability_count);
 }
 
-static int by_lane(const void *key, const void *member)
-{
-    int32_t lane = *(const int32_t *)key, other = ((const struct weft_lane_setting *)member)->lane;
-    return (lane > other) - (lane < other);
-}
-
 const struct weft_lane_setting *weft_claim_setting(const struct weft_ready *ready, int32_t lane)
 {
-    return ready->lane_count == 0
-               ? NULL
-               : bsearch(&lane, ready->lane, ready->lane_count, sizeof(*ready->lane), by_lane);
+    return ready->lane_count == 0 ? NULL
+                                  : bsearch(&lane, ready->lane, ready->lane_count,
+                                            sizeof(*ready->lane), weft_i32_order);
 }
 
 /* The weight of a tenant in a lane; the JSON was checked when it was put. */

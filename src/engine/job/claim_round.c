@@ -376,9 +376,9 @@ void weft_claim_drop_floors(struct weft_engine *engine, const struct weft_claimi
             weft_floor_drop(&engine->floors, all->request[r].candidate[c].queue->id);
 }
 
-void weft_claim_take_round(struct weft_tx *tx, struct weft_claiming *all,
-                           const struct weft_rows *rows)
+void weft_claim_take_round(struct weft_tx *tx, void *context, const struct weft_rows *rows)
 {
+    struct weft_claiming *all = context;
     const struct weft_head *order = order_rows(rows, tx->arena);
     for (size_t i = 0; i < rows->count; i++) {
         size_t row = order[i].row;

@@ -13,8 +13,6 @@
 #include "engine/engine_state.h"
 #include "engine/job/claim.h"
 
-struct weft_queue;
-
 /* A queue that a claim may take from. */
 struct weft_candidate {
     const struct weft_queue *queue;
@@ -123,8 +121,7 @@ WEFT_MUST_CHECK enum weft_rc weft_claim_plan_round(struct weft_tx *tx, struct we
                                                    struct weft_err *err);
 
 /* Gives the rows of the statement to the requests; all->more: another round may get more. */
-void weft_claim_take_round(struct weft_tx *tx, struct weft_claiming *all,
-                           const struct weft_rows *rows);
+void weft_claim_take_round(struct weft_tx *tx, void *context, const struct weft_rows *rows);
 
 /* Rows that this call had locked may be ready again: others may have moved floors past them. */
 void weft_claim_drop_floors(struct weft_engine *engine, const struct weft_claiming *all);

@@ -331,12 +331,12 @@ static enum weft_rc check_item(enum weft_steer_kind kind, const struct weft_stee
 {
     if (kind == WEFT_STEER_REPRIORITIZE &&
         (item->priority < INT16_MIN || item->priority > INT16_MAX))
-        return weft_fail_field(err, WEFT_INVALID_VALUE, "priority",
-                               "priority is %d, allowed are -32768 to 32767", item->priority);
+        return weft_invalid(err, "priority", "priority is %d, allowed are -32768 to 32767",
+                            item->priority);
     if (kind == WEFT_STEER_SET_DEADLINE && item->deadline_us != 0 &&
         (item->deadline_us <= now_us || item->deadline_us > WEFT_MOMENT_MAX_US))
-        return weft_fail_field(err, WEFT_INVALID_VALUE, "deadline_at",
-                               "deadline_at must be in the future and before the year 10000");
+        return weft_invalid(err, "deadline_at",
+                            "deadline_at must be in the future and before the year 10000");
     return weft_text_check(item->reason, WEFT_REASON_MAX, "reason", err);
 }
 

@@ -6,7 +6,6 @@
 
 #include "core/result.h"
 
-struct weft_arena;
 struct weft_engine;
 
 /* A call of weft_steer(), with the namespace of items that name none. */

@@ -172,17 +172,16 @@ out:
 static enum weft_rc check_sweep(const struct weft_steer_all *args, struct weft_err *err)
 {
     if (args->kind != WEFT_STEER_CANCEL && args->kind != WEFT_STEER_REPLAY)
-        return weft_fail_field(err, WEFT_INVALID_VALUE, "kind",
-                               "only cancel and replay work by filter");
+        return weft_invalid(err, "kind", "only cancel and replay work by filter");
     if (args->filter.id)
-        return weft_fail_field(err, WEFT_INVALID_VALUE, "id",
-                               "a short form of an id is for lists: name the ids themselves");
+        return weft_invalid(err, "id",
+                            "a short form of an id is for lists: name the ids themselves");
     if (filter_empty(&args->filter))
-        return weft_fail_field(err, WEFT_INVALID_VALUE, "filter",
-                               "an empty filter would take everything: name at least one field");
+        return weft_invalid(err, "filter",
+                            "an empty filter would take everything: name at least one field");
     if (args->max > WEFT_SWEEP_MAX)
-        return weft_fail_field(err, WEFT_INVALID_VALUE, "max", "max is %u, allowed are 1 to %d",
-                               args->max, WEFT_SWEEP_MAX);
+        return weft_invalid(err, "max", "max is %u, allowed are 1 to %d", args->max,
+                            WEFT_SWEEP_MAX);
     return weft_text_check(args->reason, WEFT_REASON_MAX, "reason", err);
 }
 

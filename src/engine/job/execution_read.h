@@ -7,7 +7,6 @@
 #include "store/store.h"
 #include "weft/weft.h"
 
-struct weft_arena;
 struct weft_engine;
 struct weft_tx;
 

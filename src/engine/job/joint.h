@@ -13,10 +13,6 @@
 #include "store/store.h"
 #include "wire/ops.h"
 
-struct weft_arena;
-struct weft_engine;
-struct weft_tx;
-
 /* How many operations can share a transaction: the rows of wire/ops.def that say JOINS. */
 enum { WEFT_JOINS_APART, WEFT_JOINS_JOINS };
 enum {

@@ -205,8 +205,7 @@ static enum weft_rc check_item(const struct weft_lease_op *op, const struct weft
                                struct weft_err *err)
 {
     if (lease->epoch < 1)
-        return weft_fail_field(err, WEFT_INVALID_VALUE, "epoch",
-                               "epoch is %d, a lease has one from 1 on", lease->epoch);
+        return weft_invalid(err, "epoch", "epoch is %d, a lease has one from 1 on", lease->epoch);
     return op->check(lease, err);
 }
 

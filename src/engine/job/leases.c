@@ -32,9 +32,8 @@ enum weft_rc weft_lease_ms_check(int64_t lease_ms, struct weft_err *err)
 {
     if (lease_ms == 0 || (lease_ms >= WEFT_LEASE_MIN_MS && lease_ms <= WEFT_LEASE_MAX_MS))
         return WEFT_OK;
-    return weft_fail_field(err, WEFT_INVALID_VALUE, "lease_ms",
-                           "lease_ms is %lld, allowed are %d to %d", (long long)lease_ms,
-                           WEFT_LEASE_MIN_MS, WEFT_LEASE_MAX_MS);
+    return weft_invalid(err, "lease_ms", "lease_ms is %lld, allowed are %d to %d",
+                        (long long)lease_ms, WEFT_LEASE_MIN_MS, WEFT_LEASE_MAX_MS);
 }
 
 /* ---- Renew ----------------------------------------------------------------------------------- */
@@ -44,8 +43,8 @@ static enum weft_rc check_renew(const void *lease, struct weft_err *err)
     const struct weft_renew *item = lease;
     enum weft_rc rc = weft_lease_ms_check(item->lease_ms, err);
     if (!rc && item->has_progress && (item->percent < 0 || item->percent > 100))
-        rc = weft_fail_field(err, WEFT_INVALID_VALUE, "progress.percent",
-                             "progress.percent is %d, allowed are 0 to 100", item->percent);
+        rc = weft_invalid(err, "progress.percent", "progress.percent is %d, allowed are 0 to 100",
+                          item->percent);
     if (!rc && item->has_progress)
         rc = weft_text_check(item->note, WEFT_REASON_MAX, "progress.note", err);
     return rc;
@@ -109,10 +108,10 @@ static enum weft_rc check_complete(const void *lease, struct weft_err *err)
                                "the result has %zu bytes, at most %d are allowed",
                                item->result_size, WEFT_PAYLOAD_MAX);
     if (!item->result && item->result_size > 0)
-        return weft_fail_field(err, WEFT_INVALID_VALUE, "result",
-                               "result is NULL but result_size is %zu", item->result_size);
+        return weft_invalid(err, "result", "result is NULL but result_size is %zu",
+                            item->result_size);
     if (item->content_type && !*item->content_type)
-        return weft_fail_field(err, WEFT_INVALID_VALUE, "content_type", "content_type is empty");
+        return weft_invalid(err, "content_type", "content_type is empty");
     return weft_text_check(item->content_type, WEFT_CONTENT_TYPE_MAX, "content_type", err);
 }
 
@@ -177,12 +176,12 @@ static enum weft_rc check_fail(const void *lease, struct weft_err *err)
     const struct weft_failure *item = lease;
     enum weft_rc rc = weft_text_check(item->error_class, WEFT_CLASS_MAX, "class", err);
     if (!rc && item->error_class && !*item->error_class)
-        rc = weft_fail_field(err, WEFT_INVALID_VALUE, "class", "class is empty");
+        rc = weft_invalid(err, "class", "class is empty");
     if (!rc && item->message && !weft_utf8_valid(item->message, strlen(item->message)))
-        rc = weft_fail_field(err, WEFT_INVALID_VALUE, "message", "message must be valid UTF-8");
+        rc = weft_invalid(err, "message", "message must be valid UTF-8");
     if (!rc && (item->retry_after_ms < -1 || item->retry_after_ms > WEFT_DELAY_MAX_MS))
-        rc = weft_fail_field(err, WEFT_INVALID_VALUE, "retry_after_ms",
-                             "retry_after_ms must be 0 to %lld", (long long)WEFT_DELAY_MAX_MS);
+        rc = weft_invalid(err, "retry_after_ms", "retry_after_ms must be 0 to %lld",
+                          (long long)WEFT_DELAY_MAX_MS);
     return rc;
 }
 
@@ -191,8 +190,8 @@ static enum weft_rc check_put_back(const void *lease, struct weft_err *err)
     const struct weft_put_back *item = lease;
     if (item->delay_ms >= 0 && item->delay_ms <= WEFT_DELAY_MAX_MS)
         return WEFT_OK;
-    return weft_fail_field(err, WEFT_INVALID_VALUE, "delay_ms", "delay_ms must be 0 to %lld",
-                           (long long)WEFT_DELAY_MAX_MS);
+    return weft_invalid(err, "delay_ms", "delay_ms must be 0 to %lld",
+                        (long long)WEFT_DELAY_MAX_MS);
 }
 
 /* An error message is worth keeping even when it is too long: it is cut, not refused. */

@@ -59,8 +59,8 @@ enum weft_rc weft_short_read(const char *text, struct weft_id_short *ret_short,
         return WEFT_OK;
     return weft_hint(
         err,
-        weft_fail_field(err, WEFT_INVALID_VALUE, "id",
-                        "id must be the beginning of an id, or its beginning, \"..\" and its end"),
+        weft_invalid(err, "id",
+                     "id must be the beginning of an id, or its beginning, \"..\" and its end"),
         "give at least 4 hexadecimal digits, as in 01932c07 or 01932c075f..6789ab");
 }
 
@@ -142,7 +142,7 @@ static enum weft_rc resolve_filter(struct weft_engine *engine, const struct weft
     if (!rc && filter->error_class)
         rc = weft_text_check(filter->error_class, WEFT_CLASS_MAX, "error_class", err);
     if (!rc && (unsigned)filter->state >= WEFT_STATE_COUNT)
-        rc = weft_fail_field(err, WEFT_INVALID_VALUE, "state", "there is no such state");
+        rc = weft_invalid(err, "state", "there is no such state");
     if (!rc && filter->id)
         rc = weft_short_read(filter->id, &out->short_id, err);
     resolve_range(filter, out);
@@ -153,8 +153,7 @@ enum weft_rc weft_page_limit(uint32_t limit, struct weft_err *err)
 {
     if (limit <= WEFT_PAGE_MAX)
         return WEFT_OK;
-    return weft_fail_field(err, WEFT_INVALID_VALUE, "limit", "limit is %u, allowed are 1 to %d",
-                           limit, WEFT_PAGE_MAX);
+    return weft_invalid(err, "limit", "limit is %u, allowed are 1 to %d", limit, WEFT_PAGE_MAX);
 }
 
 /* As the statement has them. */

@@ -6,7 +6,6 @@
 
 #include "weft/weft.h"
 
-struct weft_arena;
 struct weft_engine;
 struct weft_id_short;
 struct weft_read_page;

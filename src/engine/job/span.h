@@ -11,7 +11,6 @@
 
 #include <stdatomic.h>
 
-struct weft_arena;
 struct weft_engine;
 struct weft_tx;
 

@@ -7,7 +7,6 @@
 #include "core/result.h"
 #include "core/spec.h"
 
-struct weft_arena;
 struct weft_engine;
 struct weft_joint_call;
 struct weft_queue;

@@ -17,6 +17,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/json.h"
+#include "base/str.h"
 #include "core/spec.h"
 #include "engine/names/cache.h"
 
@@ -352,12 +353,6 @@ enum weft_rc weft_intern_policies(struct weft_engine *engine, const struct weft_
 
 /* ---- By id ----------------------------------------------------------------------------------- */
 
-static int by_number(const void *a, const void *b)
-{
-    int32_t left = *(const int32_t *)a, right = *(const int32_t *)b;
-    return (left > right) - (left < right);
-}
-
 /* Keeps the ids that are not in the map, each once and in their order, and returns how many. */
 static size_t only_unknown(struct weft_names *names, enum weft_cache cache,
                            const struct weft_id_list *list, int32_t *ret_id)
@@ -369,7 +364,7 @@ static size_t only_unknown(struct weft_names *names, enum weft_cache cache,
         if (list->id[i] != 0 && !weft_map_find(map, &list->id[i], sizeof(list->id[i])))
             ret_id[unknown++] = list->id[i];
     pthread_mutex_unlock(&names->lock);
-    qsort(ret_id, unknown, sizeof(*ret_id), by_number);
+    qsort(ret_id, unknown, sizeof(*ret_id), weft_i32_order);
     for (size_t i = 0; i < unknown; i++)
         if (i == 0 || ret_id[i] != ret_id[i - 1])
             ret_id[count++] = ret_id[i];

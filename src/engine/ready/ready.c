@@ -34,6 +34,7 @@
 #include "base/alloc.h"
 #include "base/arena.h"
 #include "base/clock.h"
+#include "base/str.h"
 #include "core/pace.h"
 #include "engine/engine_state.h"
 
@@ -130,12 +131,6 @@ void weft_ready_forget(struct weft_engine *engine, int32_t queue, uint64_t tick)
 
 /* ---- Lane settings --------------------------------------------------------------------------- */
 
-static int by_lane(const void *a, const void *b)
-{
-    const struct weft_lane_setting *left = a, *right = b;
-    return (left->lane > right->lane) - (left->lane < right->lane);
-}
-
 /* A copy that ready.lane can own, sorted. */
 static struct weft_lane_setting *copy_lanes(const struct weft_lane_setting *from, size_t count)
 {
@@ -144,7 +139,7 @@ static struct weft_lane_setting *copy_lanes(const struct weft_lane_setting *from
         lane[i] = from[i];
         lane[i].weights = weft_strdup(from[i].weights);
     }
-    qsort(lane, count, sizeof(*lane), by_lane);
+    qsort(lane, count, sizeof(*lane), weft_i32_order);
     return lane;
 }
 

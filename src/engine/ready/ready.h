@@ -12,7 +12,7 @@
 struct weft_woken;
 
 struct weft_lane_setting {
-    int32_t lane;
+    int32_t lane; /* first: weft_i32_order() sorts and finds settings by it */
     int32_t ns;
     bool paused;
     int32_t max_running;

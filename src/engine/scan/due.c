@@ -30,6 +30,7 @@
 
 #include "base/arena.h"
 #include "base/id.h"
+#include "base/str.h"
 #include "core/policy.h"
 #include "core/share.h"
 #include "core/state.h"
@@ -196,21 +197,14 @@ static enum weft_rc look(struct due *due, struct weft_lane_share **ret_lane, siz
     return WEFT_OK;
 }
 
-static int by_lane(const void *left, const void *right)
-{
-    const struct weft_lane_share *a = left, *b = right;
-    return (a->lane > b->lane) - (a->lane < b->lane);
-}
-
 /* Whether every lane gave fewer rows than its share. */
 static bool all_gave_less(struct weft_lane_share *lane, size_t count, const struct weft_rows *rows)
 {
     bool delayed = rows->stmt == WEFT_STMT_DELAYED_TURNS;
-    qsort(lane, count, sizeof(*lane), by_lane);
+    qsort(lane, count, sizeof(*lane), weft_i32_order);
     for (size_t i = 0; i < rows->count; i++) {
-        const struct weft_lane_share key = {.lane = delayed ? weft_out_delayed_turns(rows)[i].lane
-                                                            : weft_out_live(rows, i)->lane};
-        struct weft_lane_share *found = bsearch(&key, lane, count, sizeof(*lane), by_lane);
+        int32_t key = delayed ? weft_out_delayed_turns(rows)[i].lane : weft_out_live(rows, i)->lane;
+        struct weft_lane_share *found = bsearch(&key, lane, count, sizeof(*lane), weft_i32_order);
         if (found && found->share > 0)
             found->share--;
     }

@@ -39,7 +39,7 @@ static enum weft_rc json_of(const char *text, enum weft_json_kind kind, const ch
 {
     enum weft_rc rc = weft_json_check(text, strlen(text), ret_value, err);
     if (!rc && ret_value->kind != kind)
-        rc = weft_fail_field(err, WEFT_INVALID_VALUE, field, "%s has the wrong type", field);
+        rc = weft_invalid(err, field, "%s has the wrong type", field);
     return rc;
 }
 
@@ -55,8 +55,7 @@ static enum weft_rc read_capabilities(const char *text, struct weft_arena *arena
     weft_json_iter_init(&item, &value);
     while (!rc && spec->capability_count <= WEFT_CAPABILITIES_MAX && weft_json_next(&item)) {
         if (item.value.kind != WEFT_JSON_STRING)
-            return weft_fail_field(err, WEFT_INVALID_VALUE, "capabilities",
-                                   "capabilities must be texts");
+            return weft_invalid(err, "capabilities", "capabilities must be texts");
         rc = weft_json_string(&item.value, arena, &token[spec->capability_count++], err);
     }
     spec->capabilities = token;
@@ -75,7 +74,7 @@ static enum weft_rc read_tags(const char *text, struct weft_arena *arena, struct
     weft_json_iter_init(&member, &value);
     while (!rc && spec->tag_count <= WEFT_TAGS_MAX && weft_json_next(&member)) {
         if (member.value.kind != WEFT_JSON_STRING)
-            return weft_fail_field(err, WEFT_INVALID_VALUE, "tags", "a tag's value must be a text");
+            return weft_invalid(err, "tags", "a tag's value must be a text");
         rc = weft_json_string(&member.key, arena, &tag[spec->tag_count].key, err);
         if (!rc)
             rc = weft_json_string(&member.value, arena, &tag[spec->tag_count++].value, err);

@@ -112,12 +112,11 @@ static enum weft_rc resolve(struct weft_pass *pass, struct weft_pass_config *con
 {
     const struct weft_scanner_info *info = &scanners[pass->scanner].info;
     if (config->batch > info->batch_max)
-        return weft_fail_field(err, WEFT_INVALID_VALUE, "batch", "batch is %u, at most %u",
-                               config->batch, info->batch_max);
+        return weft_invalid(err, "batch", "batch is %u, at most %u", config->batch,
+                            info->batch_max);
     if (config->partition_first > config->partition_last)
-        return weft_fail_field(err, WEFT_INVALID_VALUE, "partitions",
-                               "partitions %u to %u are none", config->partition_first,
-                               config->partition_last);
+        return weft_invalid(err, "partitions", "partitions %u to %u are none",
+                            config->partition_first, config->partition_last);
     if (config->batch == 0)
         config->batch = info->batch;
     /* A pass that is one transaction: it says that there is more, and others write in between. */
@@ -141,7 +140,7 @@ enum weft_rc weft_engine_pass(struct weft_engine *engine, enum weft_scanner scan
                               struct weft_pass_report *ret_report, struct weft_err *err)
 {
     if ((unsigned)scanner >= WEFT_SCANNER_COUNT)
-        return weft_fail_field(err, WEFT_INVALID_VALUE, "scanner", "there is no such scanner");
+        return weft_invalid(err, "scanner", "there is no such scanner");
     struct weft_pass_config resolved = {0};
     if (config)
         resolved = *config;

@@ -6,8 +6,6 @@
 
 #include "base/base.h"
 
-struct weft_arena;
-
 /* Where the ids of an array of items are. */
 struct weft_id_column {
     const struct weft_id *first;

@@ -8,7 +8,6 @@
 
 #include <stdatomic.h>
 
-struct weft_arena;
 struct weft_changes;
 struct weft_engine;
 

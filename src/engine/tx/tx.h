@@ -6,8 +6,6 @@
 
 #include "engine/tx/pool.h"
 
-struct weft_arena;
-
 enum { WEFT_TX_MUCH = 128 << 10 }; /* bytes of payloads and results */
 
 struct weft_tx {

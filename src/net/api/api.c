@@ -13,7 +13,6 @@
 #include "engine/call.h"
 #include "net/api/api_counts.h"
 #include "net/api/handlers.h"
-#include "net/api/openapi.h"
 #include "net/group/claims.h"
 #include "net/server.h"
 #include "wire/wire.h"

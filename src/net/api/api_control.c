@@ -132,7 +132,7 @@ static enum weft_rc read_ids(struct weft_request *request, const struct weft_jso
                              struct many *many, struct weft_err *err)
 {
     if (value->kind != WEFT_JSON_ARRAY)
-        return weft_fail_field(err, WEFT_INVALID_VALUE, "ids", "ids must be an array");
+        return weft_invalid(err, "ids", "ids must be an array");
     many->text = weft_new_array(request->arena, const char *, WEFT_BATCH_MAX);
     many->id = weft_new_array(request->arena, struct weft_id, WEFT_BATCH_MAX);
     many->err = weft_new_array(request->arena, const struct weft_err *, WEFT_BATCH_MAX);
@@ -166,19 +166,17 @@ static enum weft_rc read_many_value(struct weft_request *request, enum many_fiel
         return weft_wire_read(&weft_wire_filter, value, request->arena, &many->filter, err);
     case MANY_MAX:
         if (!weft_json_i64(value, &many->max) || many->max < 1 || many->max > WEFT_SWEEP_MAX)
-            return weft_fail_field(err, WEFT_INVALID_VALUE, "max", "max must be 1 to %d",
-                                   WEFT_SWEEP_MAX);
+            return weft_invalid(err, "max", "max must be 1 to %d", WEFT_SWEEP_MAX);
         return WEFT_OK;
     case MANY_AFTER:
     case MANY_REASON:
         if (weft_json_string(value, request->arena,
                              field == MANY_AFTER ? &many->after : &many->reason, NULL))
-            return weft_fail_field(err, WEFT_INVALID_VALUE, many_names[field], "%s must be a text",
-                                   many_names[field]);
+            return weft_invalid(err, many_names[field], "%s must be a text", many_names[field]);
         return WEFT_OK;
     case MANY_FORCE:
         if (value->kind != WEFT_JSON_BOOL)
-            return weft_fail_field(err, WEFT_INVALID_VALUE, "force", "force must be true or false");
+            return weft_invalid(err, "force", "force must be true or false");
         many->force = weft_json_bool(value);
         return WEFT_OK;
     case MANY_COUNT:
@@ -202,8 +200,7 @@ static enum weft_rc read_many_field(struct weft_request *request,
                   : weft_fail_field(err, WEFT_UNKNOWN_FIELD, name, "this call has no such field");
     }
     if (many->met & 1U << field)
-        return weft_fail_field(err, WEFT_INVALID_VALUE, many_names[field], "%s was given twice",
-                               many_names[field]);
+        return weft_invalid(err, many_names[field], "%s was given twice", many_names[field]);
     many->met |= 1U << field;
     if (member->value.kind == WEFT_JSON_NULL)
         return WEFT_OK;
@@ -225,7 +222,7 @@ enum weft_rc weft_steer_many_read(struct weft_request *request, struct weft_err 
     while (!rc && weft_json_next(&member))
         rc = read_many_field(request, &member, many, err);
     if (!rc && many->by_filter == (many->id != NULL))
-        rc = weft_fail_field(err, WEFT_INVALID_VALUE, "ids", "give either ids or a filter");
+        rc = weft_invalid(err, "ids", "give either ids or a filter");
     many->filter.ns = request->ns;
     return rc;
 }

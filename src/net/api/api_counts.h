@@ -5,7 +5,6 @@
 /* Executions by lane and state: the cache behind the handlers. */
 
 #include "base/arena.h"
-#include "base/base.h"
 #include "base/buf.h"
 
 struct weft_engine;

@@ -118,7 +118,7 @@ static enum weft_rc read_tag(struct weft_request *request, struct weft_filter *f
         return WEFT_OK;
     const char *colon = strchr(text, ':');
     if (!colon || colon == text)
-        return weft_fail_field(err, WEFT_INVALID_VALUE, "tag", "tag must look like key:value");
+        return weft_invalid(err, "tag", "tag must look like key:value");
     struct weft_tag *tag = weft_new(request->arena, struct weft_tag);
     tag->key = weft_arena_printf(request->arena, "%.*s", (int)(colon - text), text);
     tag->value = colon + 1;
@@ -146,9 +146,9 @@ static enum weft_rc read_moments(struct weft_request *request, struct weft_filte
         const char *text = weft_request_query(request, row[i].name);
         if (text && !weft_moment_parse(text, strlen(text), row[i].moment_us))
             return weft_hint(err,
-                             weft_fail_field(err, WEFT_INVALID_VALUE, row[i].name,
-                                             "%s must be a moment such as 2031-01-31T12:00:00Z",
-                                             row[i].name),
+                             weft_invalid(err, row[i].name,
+                                          "%s must be a moment such as 2031-01-31T12:00:00Z",
+                                          row[i].name),
                              "a + of an offset must be written %2B in a query");
     }
     return WEFT_OK;
@@ -168,17 +168,17 @@ static enum weft_rc read_filter(struct weft_request *request, struct weft_filter
         .id = weft_request_query(request, "id"),
     };
     if (ret_filter->key && !*ret_filter->key)
-        return weft_fail_field(err, WEFT_INVALID_VALUE, "key", "key is empty");
+        return weft_invalid(err, "key", "key is empty");
     const char *state = weft_request_query(request, "state");
     if (state) {
         ret_filter->state = weft_state_parse(state);
         if (ret_filter->state == WEFT_STATE_NONE)
-            return weft_fail_field(err, WEFT_INVALID_VALUE, "state", "there is no such state");
+            return weft_invalid(err, "state", "there is no such state");
     }
     const char *flow = weft_request_query(request, "flow");
     if (flow && (!weft_id_parse(flow, strlen(flow), &ret_filter->flow) ||
                  weft_id_is_zero(&ret_filter->flow))) /* which would mean any */
-        return weft_fail_field(err, WEFT_INVALID_VALUE, "flow", "flow must be the id of a flow");
+        return weft_invalid(err, "flow", "flow must be the id of a flow");
     enum weft_rc rc = read_moments(request, ret_filter, err);
     return rc ? rc : read_tag(request, ret_filter, err);
 }
@@ -192,8 +192,7 @@ enum weft_rc weft_executions_read(struct weft_request *request, struct weft_err 
         rc = weft_api_paging(request, &paging, err);
     list->lines = weft_request_wants_lines(request);
     if (!rc && list->lines && weft_request_query(request, "limit"))
-        rc = weft_fail_field(err, WEFT_INVALID_VALUE, "limit",
-                             "lines are sent to the end: they have no limit");
+        rc = weft_invalid(err, "limit", "lines are sent to the end: they have no limit");
     list->listing.limit = paging.limit;
     list->listing.after = paging.after;
     request->state = list;

@@ -189,8 +189,7 @@ enum weft_rc weft_flows_read(struct weft_request *request, struct weft_err *err)
         return rc;
     int found = weft_wire_word(weft_wire_flow_states, WEFT_FLOW_STATE_COUNT, state);
     if (found < 0)
-        return weft_fail_field(err, WEFT_INVALID_VALUE, "state",
-                               "state must be one of open succeeded failed cancelled");
+        return weft_invalid(err, "state", "state must be one of open succeeded failed cancelled");
     listing->by_state = true;
     listing->state = (enum weft_flow_state)found;
     return WEFT_OK;

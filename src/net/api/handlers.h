@@ -2,9 +2,12 @@
 #ifndef WEFT_NET_API_HANDLERS_H
 #define WEFT_NET_API_HANDLERS_H
 
-/* The handlers that rows of routes.c name, by the file that has them. */
+/* The handlers that rows of routes.c name, by the file that has them; the OpenAPI document. */
 
+#include "base/buf.h"
 #include "net/route.h"
+
+void weft_openapi_write(const struct weft_route_table *routes, struct weft_buf *out);
 
 /* api.c: for rows whose argument and answer are all that the handler needs to know */
 weft_route_fn weft_api_read, weft_api_run;

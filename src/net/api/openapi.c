@@ -5,7 +5,7 @@
  * errors: it cannot say something else than the server does.
  */
 
-#include "net/api/openapi.h"
+#include "net/api/handlers.h"
 
 #include "base/err.h"
 #include "base/json.h"

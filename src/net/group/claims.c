@@ -77,9 +77,8 @@ enum weft_rc weft_claims_read(struct weft_request *request, struct weft_err *err
     struct weft_claim *claim = &state->claim;
     claim->ns = request->ns;
     if (claim->wait_ms < 0 || claim->wait_ms > WEFT_LONG_POLL_MAX_MS)
-        return weft_fail_field(err, WEFT_INVALID_VALUE, "wait_ms",
-                               "wait_ms is %lld, allowed are 0 to %d", (long long)claim->wait_ms,
-                               WEFT_LONG_POLL_MAX_MS);
+        return weft_invalid(err, "wait_ms", "wait_ms is %lld, allowed are 0 to %d",
+                            (long long)claim->wait_ms, WEFT_LONG_POLL_MAX_MS);
     if (claim->wait_ms > 0)
         state->until_us = weft_boot_us() + claim->wait_ms * WEFT_MS;
     request->state = state;

@@ -63,11 +63,6 @@ void weft_flow_work_free(struct weft_flow_work *work)
     free(work);
 }
 
-static int by_id(const void *left, const void *right)
-{
-    return weft_id_cmp(left, right);
-}
-
 /*
  * Takes the flows that were added: the caller frees them. After a stop there are none, also for a
  * task that was queued before it.
@@ -85,7 +80,7 @@ static struct weft_id *take(struct weft_flow_work *work, size_t *ret_count)
     }
     pthread_mutex_unlock(&work->lock);
     if (added > 1)
-        qsort(flow, added, sizeof(*flow), by_id);
+        qsort(flow, added, sizeof(*flow), weft_id_order);
     for (size_t i = 0; i < added; i++)
         if (count == 0 || weft_id_cmp(&flow[count - 1], &flow[i]) != 0)
             flow[count++] = flow[i];

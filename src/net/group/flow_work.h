@@ -7,7 +7,6 @@
  * a piece of the work of each flow that was added.
  */
 
-#include "base/base.h"
 #include "weft/weft.h"
 
 struct weft_flow_work; /* opaque */

@@ -17,7 +17,6 @@
  * answer for each call that is under way: there are at most WEFT_JOINTS_MAX + 1 of these.
  */
 
-#include "base/base.h"
 #include "base/err.h"
 
 #include <stdatomic.h>

@@ -4,7 +4,6 @@
 
 /* The bodies of requests: their types and encodings, and the memory that they take. */
 
-#include "base/base.h"
 #include "weft/weft.h"
 
 #include <stdatomic.h>

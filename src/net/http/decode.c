@@ -58,10 +58,9 @@ static enum weft_rc keep(const struct weft_decode *decode, const void *chunk, si
 
 static enum weft_rc broken(const char *name, const char *why, struct weft_err *err)
 {
-    return weft_hint(err,
-                     weft_fail_field(err, WEFT_INVALID_VALUE, "Content-Encoding",
-                                     "the body is not whole %s: %s", name, why),
-                     "compress the body again, or send it without Content-Encoding");
+    return weft_hint(
+        err, weft_invalid(err, "Content-Encoding", "the body is not whole %s: %s", name, why),
+        "compress the body again, or send it without Content-Encoding");
 }
 
 /* ---- gzip ------------------------------------------------------------------------------------ */

@@ -92,10 +92,10 @@ enum weft_rc weft_hosts_parse(const char *text, struct weft_arena *arena,
     while ((host = next_word(&at, arena))) {
         struct weft_authority authority;
         if (!weft_authority_parse(host, &authority) || authority.port)
-            return weft_fail_field(err, WEFT_INVALID_VALUE, "host",
-                                   "'%.80s': a host is a name or an address without a port, like "
-                                   "weft.example or [fd00::1]",
-                                   host);
+            return weft_invalid(err, "host",
+                                "'%.80s': a host is a name or an address without a port, like "
+                                "weft.example or [fd00::1]",
+                                host);
         item[count++] = weft_arena_strdup(arena, authority.host);
     }
     *ret_hosts = (struct weft_hosts){.item = item, .count = count};
@@ -136,8 +136,7 @@ enum weft_rc weft_origins_parse(const char *text, struct weft_arena *arena,
         bool any = strcmp(origin, "*") == 0;
         const char *fault = any ? NULL : fault_of(origin);
         if (fault)
-            return weft_fail_field(err, WEFT_INVALID_VALUE, "cors_origin", "'%.80s': %s", origin,
-                                   fault);
+            return weft_invalid(err, "cors_origin", "'%.80s': %s", origin, fault);
         origins.any |= any;
         if (!any)
             item[origins.count++] = origin;

@@ -18,10 +18,7 @@
  * Programs send Host alone.
  */
 
-#include "base/base.h"
 #include "weft/weft.h"
-
-struct weft_arena;
 
 /* A host and a port, as they stand in an address: "localhost:7717", "[::1]", "app.example". */
 struct weft_authority {

@@ -63,7 +63,7 @@ static enum weft_rc find_route(struct weft_link *link, struct weft_err *err)
     if (request->route)
         return WEFT_OK;
     if (request->match.miss == WEFT_ROUTE_BAD)
-        return weft_fail_field(err, WEFT_INVALID_VALUE, "path", "the path is badly encoded");
+        return weft_invalid(err, "path", "the path is badly encoded");
     if (request->match.miss == WEFT_ROUTE_METHOD && is_preflight(link)) {
         if (!link->cors)
             return weft_origin_refuse(link->origin, err);

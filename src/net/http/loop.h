@@ -4,7 +4,6 @@
 
 /* The HTTP server: it receives requests, hands them to the engine threads and sends the answers. */
 
-#include "base/base.h"
 #include "weft/weft.h"
 
 struct weft_answers;

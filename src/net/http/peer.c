@@ -346,11 +346,10 @@ enum weft_rc weft_peers_fit(struct weft_server_config *config, struct weft_err *
         return WEFT_OK;
     if (limit <= files + FEWEST)
         return weft_hint(err,
-                         weft_fail_field(err, WEFT_INVALID_VALUE, "connections",
-                                         "the process may have only %" PRIu64
-                                         " descriptors, %" PRIu64
-                                         " are needed without any connection",
-                                         limit, files + FEWEST),
+                         weft_invalid(err, "connections",
+                                      "the process may have only %" PRIu64 " descriptors, %" PRIu64
+                                      " are needed without any connection",
+                                      limit, files + FEWEST),
                          "raise the limit with `ulimit -n` or LimitNOFILE= of systemd");
     uint64_t left = limit - files, with_few = (left - 2) / 3 * 2; /* their spare ones are a half */
     config->connections = (uint32_t)(left > spare + with_few ? left - spare : with_few);

@@ -7,7 +7,6 @@
  * may take over a stage of a request.
  */
 
-#include "base/base.h"
 #include "weft/weft.h"
 
 #include <pthread.h>

@@ -61,8 +61,8 @@ static enum weft_rc read_file(const char *path, const char *field, char **ret_te
     char reason[100];
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
-        return weft_fail_field(err, WEFT_INVALID_VALUE, field, "cannot read %.120s: %s", path,
-                               strerror_r(errno, reason, sizeof(reason)));
+        return weft_invalid(err, field, "cannot read %.120s: %s", path,
+                            strerror_r(errno, reason, sizeof(reason)));
     char *text = weft_alloc(1, FILE_MAX + 1);
     size_t size = 0;
     ssize_t got = 1;
@@ -77,8 +77,8 @@ static enum weft_rc read_file(const char *path, const char *field, char **ret_te
         return WEFT_OK;
     }
     free(text);
-    return weft_fail_field(err, WEFT_INVALID_VALUE, field, "cannot read %.120s: %s", path,
-                           got < 0 ? strerror_r(errno, reason, sizeof(reason)) : "it is too large");
+    return weft_invalid(err, field, "cannot read %.120s: %s", path,
+                        got < 0 ? strerror_r(errno, reason, sizeof(reason)) : "it is too large");
 }
 
 static void free_pair(struct pair *pair)
@@ -158,22 +158,21 @@ static enum weft_rc import(struct pair *pair, const struct weft_tls_files *files
     int got = gnutls_pcert_list_import_x509_raw(pair->chain, &count, &text, GNUTLS_X509_FMT_PEM,
                                                 GNUTLS_X509_CRT_LIST_SORT);
     if (got < 0 || count == 0)
-        return weft_fail_field(err, WEFT_INVALID_VALUE, "tls_cert",
-                               "cannot serve TLS: %.100s is no chain of certificates in PEM (%s)",
-                               files->cert, gnutls_strerror(got));
+        return weft_invalid(err, "tls_cert",
+                            "cannot serve TLS: %.100s is no chain of certificates in PEM (%s)",
+                            files->cert, gnutls_strerror(got));
     pair->count = count;
     text = datum_of(key);
     got = gnutls_privkey_init(&pair->key);
     if (got >= 0)
         got = gnutls_privkey_import_x509_raw(pair->key, &text, GNUTLS_X509_FMT_PEM, NULL, 0);
     if (got < 0)
-        return weft_fail_field(err, WEFT_INVALID_VALUE, "tls_key",
-                               "cannot serve TLS: %.100s is no private key in PEM (%s)", files->key,
-                               gnutls_strerror(got));
+        return weft_invalid(err, "tls_key",
+                            "cannot serve TLS: %.100s is no private key in PEM (%s)", files->key,
+                            gnutls_strerror(got));
     if (!belong_together(pair))
-        return weft_fail_field(err, WEFT_INVALID_VALUE, "tls_key",
-                               "cannot serve TLS: %.100s is not the key of %.100s", files->key,
-                               files->cert);
+        return weft_invalid(err, "tls_key", "cannot serve TLS: %.100s is not the key of %.100s",
+                            files->key, files->cert);
     return WEFT_OK;
 }
 
@@ -200,8 +199,7 @@ enum weft_rc weft_tls_load(struct weft_tls *tls, const struct weft_tls_files *fi
     enum weft_rc rc = read_pair(pair, files, err);
     bool expired = !rc && has_expired(pair);
     if (expired && tls->current)
-        rc =
-            weft_fail_field(err, WEFT_INVALID_VALUE, "tls_cert", "%.100s has expired", files->cert);
+        rc = weft_invalid(err, "tls_cert", "%.100s has expired", files->cert);
     if (rc) {
         free_pair(pair);
         return rc;

@@ -7,7 +7,6 @@
  * them at each handshake. Open connections keep their certificate.
  */
 
-#include "base/base.h"
 #include "weft/weft.h"
 
 #include <gnutls/abstract.h>

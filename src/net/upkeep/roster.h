@@ -4,7 +4,6 @@
 
 /* The workers that have claimed at this replica, and when each was last written to the store. */
 
-#include "base/base.h"
 #include "weft/weft.h"
 
 struct weft_engine;

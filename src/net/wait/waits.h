@@ -16,10 +16,8 @@
 
 #include <stdatomic.h>
 
-struct weft_engine;
 struct weft_groups;
 struct weft_loop;
-struct weft_server;
 struct weft_waits; /* opaque */
 
 /* What the waits ask of the other parts of the server; a test has its own. */
