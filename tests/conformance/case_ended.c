@@ -10,7 +10,6 @@
 #include "base/arena.h"
 #include "engine/flow/flow.h"
 #include "engine/job/control.h"
-#include "engine/job/control.h"
 #include "engine/tx/commit_effects.h"
 #include "weft/weft.h"
 

@@ -274,14 +274,15 @@ static enum weft_rc decide_body(struct weft_tx *tx, void *context, struct weft_e
 enum { RENEW, COMPLETE, FAIL, DELAY, RELEASE };
 
 static const struct weft_lease_op ops[] = {
-    [RENEW] = {sizeof(struct weft_renew), check_renew, renew_body, NULL, WEFT_ENDED_NONE},
+    [RENEW] = {sizeof(struct weft_renew), check_renew, renew_body, NULL, WEFT_ENDED_NONE, NULL},
     [COMPLETE] = {sizeof(struct weft_complete), check_complete, complete_body, NULL,
                   WEFT_ENDED_COMPLETED, result_bytes},
-    [FAIL] = {sizeof(struct weft_failure), check_fail, decide_body, decide_fail, WEFT_ENDED_FAILED},
+    [FAIL] = {sizeof(struct weft_failure), check_fail, decide_body, decide_fail, WEFT_ENDED_FAILED,
+              NULL},
     [DELAY] = {sizeof(struct weft_put_back), check_put_back, decide_body, decide_put_back,
-               WEFT_ENDED_DELAYED},
+               WEFT_ENDED_DELAYED, NULL},
     [RELEASE] = {sizeof(struct weft_put_back), check_put_back, decide_body, decide_put_back,
-                 WEFT_ENDED_RELEASED},
+                 WEFT_ENDED_RELEASED, NULL},
 };
 
 enum weft_rc weft_engine_renew(struct weft_engine *engine, const struct weft_renew *item,
