@@ -68,11 +68,7 @@ GROUPS = {
         "take": "want queue lane counted worker lease skip upto bytes",
     },
     "out": {
-        "live": "id ord due attempt_deadline deadline started claimed queue lane policy worker epoch attempt "
-                "forgiven size lost replays priority state",
-        "execution": "id created queue content_type tags key state priority attempt epoch lost replays worker "
-                     "started claimed deadline due finished ended by reason error_class error_message percent "
-                     "note flow node policy forgiven",
+        # live, execution: the columns of the fragments live_columns and execution_columns
         "flow_head": "name state revision nodes created finished cancel reason",
         "settings": "paused max_running retention_us weights",
         "promoted": "id queue seen",
@@ -161,6 +157,10 @@ def read_statements(paths, sides):
         statement.text = fragments[driver].put(statement.text, statement.where)
         statement.check()
         found[driver][name] = statement
+    for group in ("live", "execution"):
+        columns = fragments["pg"].text.get(f"{group}_columns")
+        if columns:
+            GROUPS["out"][group] = " ".join(re.findall(r"@\w+\.(\w+)", columns))
     for shared in fragments.values():
         shared.check()
     return found
