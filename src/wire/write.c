@@ -385,7 +385,8 @@ static void begin_element(struct writing *writing, const struct weft_wire_field 
                           const char *element, size_t left)
 {
     if (list->kind == WEFT_WIRE_MAP)
-        weft_json_add_object(writing->out, VALUE(char *const, element, 0));
+        weft_json_key(writing->out, VALUE(char *const, element, 0));
+    weft_json_begin_object(writing->out);
     writing->encoded = false;
     push(writing, list->of->field, list->of->count, element);
     writing->level[writing->depth - 1].list = list;
