@@ -443,7 +443,8 @@ CREATE VIEW weft.snapshot AS
     n.flow,
     n.name AS node,
     COALESCE(l.policy, o.policy) AS policy,
-    COALESCE(l.forgiven, o.forgiven) AS forgiven
+    COALESCE(l.forgiven, o.forgiven) AS forgiven,
+    (octet_length(o.result))::bigint AS result_size
    FROM ((((weft.execution e
      LEFT JOIN weft.live l ON ((l.id = e.id)))
      LEFT JOIN weft.outcome o ON ((o.id = e.id)))

@@ -386,7 +386,8 @@ SELECT e.num, e.id, e.created, e.queue, e.content_type, e.tags, e.key,
        l.due, o.finished, o.ended, o.by, o.reason, o.error_class, o.error_message,
        p.percent, p.note, f.id AS flow, n.name AS node,
        coalesce(l.policy, o.policy) AS policy,
-       coalesce(l.forgiven, o.forgiven) AS forgiven
+       coalesce(l.forgiven, o.forgiven) AS forgiven,
+       length(o.result) AS result_size
   FROM execution e
   LEFT JOIN live l ON l.num = e.num
   LEFT JOIN outcome o ON o.num = e.num

@@ -628,6 +628,7 @@ struct weft_execution {
     weft_usec next_attempt_us;         /* when it is tried again; 0: it waits for no such moment */
     enum weft_not_retried not_retried; /* of a failed one */
     const struct weft_policy *policy;  /* every default filled in; NULL: not known */
+    int64_t result_size;               /* bytes; 0: it has no result */
 };
 
 struct weft_page {

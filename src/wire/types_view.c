@@ -69,6 +69,8 @@ static const struct weft_wire_field execution[] = {
         "false",
         WORDS(not_retried)),
     ROW("policy", POLICY, policy, "Its policy, with the defaults filled in"),
+    ROW("result_size", I64, result_size, "Bytes of its result; 0 when it has none",
+        .max = WEFT_PAYLOAD_MAX),
 };
 ANSWER(execution, "Execution",
        "All that is known of an execution, but for its payload and result.");

@@ -428,7 +428,8 @@ bool same_execution(const struct weft_execution *a, const struct weft_execution 
            a->deadline_us == b->deadline_us && a->lease_expires_us == b->lease_expires_us &&
            weft_id_cmp(&a->flow, &b->flow) == 0 && same_text(a->node, b->node) &&
            a->attempts_used == b->attempts_used && a->attempts_left == b->attempts_left &&
-           a->next_attempt_us == b->next_attempt_us && a->not_retried == b->not_retried;
+           a->next_attempt_us == b->next_attempt_us && a->not_retried == b->not_retried &&
+           a->result_size == b->result_size;
 }
 
 bool same_answer(const struct weft_lease_answer *a, const struct weft_lease_answer *b)

@@ -58,6 +58,7 @@ struct weft_execution weft_read_execution(struct weft_engine *engine, const stru
         .lease_expires_us = state == WEFT_STATE_RUNNING ? due_us : 0,
         .flow = row->flow.value,
         .node = row->node,
+        .result_size = row->result_size.value,
     };
     const struct weft_policy_entry *policy = weft_find_policy(engine, row->policy);
     const struct weft_retry_view retry =
