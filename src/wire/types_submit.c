@@ -281,7 +281,7 @@ static const struct weft_wire_field flow_counts[] = {
     ROW("held", U64, flow.count[WEFT_STATE_HELD], "Kept back"),
     ROW("succeeded", U64, flow.count[WEFT_STATE_SUCCEEDED], "Done"),
     ROW("failed", U64, flow.count[WEFT_STATE_FAILED], "Given up"),
-    ROW("cancelled", U64, flow.count[WEFT_STATE_CANCELLED], "Ended by somebody or by a sibling"),
+    ROW("cancelled", U64, flow.count[WEFT_STATE_CANCELLED], "Ended by a cancel or by a sibling"),
     ROW("expired", U64, flow.count[WEFT_STATE_EXPIRED], "Past their deadline"),
     ROW("skipped", U64, flow.count[WEFT_STATE_SKIPPED], "Their join became impossible"),
 };

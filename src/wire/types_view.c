@@ -267,7 +267,7 @@ ANSWER(token, "Token", "A token, without its secret.");
 
 static const struct weft_wire_field token_made[] = {
     SHOWN_ROWS,
-    ROW("token", TEXT, token, "What requests send as their bearer token; it is told this once",
+    ROW("token", TEXT, token, "What requests send as their bearer token; it is shown this once",
         REQUIRED),
 };
 ANSWER(token_made, "TokenMade", "A token with a secret that was just made.");

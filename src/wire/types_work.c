@@ -49,7 +49,7 @@ static const struct weft_wire_field claimed[] = {
     ROW("created_at", MOMENT, created_us, "When it was submitted"),
     ROW("deadline_at", MOMENT, deadline_us, "When it must be over"),
     ROW("lease_expires_at", MOMENT, lease_expires_us,
-        "Renew before this, or somebody else gets it"),
+        "Renew before this, or another worker gets it"),
     ROW("lease_ms", I64, lease_ms, "How long the lease lasts, for those whose clock is another"),
     ROW("flow_id", ID, flow, "The flow it is a node of", OR_NULL),
     ROW("node", TEXT, node, "Its name in that flow"),
@@ -127,7 +127,7 @@ static const struct weft_wire_field release[] = {
         "worker at once. Default: 1000",
         ALWAYS, .max = WEFT_DELAY_MAX_MS, .normally = 1000),
 };
-REQUEST(release, "Release", "Not me: somebody else gets it, which spends no attempt.");
+REQUEST(release, "Release", "Give it to another worker, which spends no attempt.");
 #undef OF
 
 /* ---- Watch ----------------------------------------------------------------------------------- */

@@ -224,7 +224,7 @@ static inline void fixture_done(struct api_fixture *f)
 static inline enum weft_rc fixture_steer(struct api_fixture *f, struct weft_request *request,
                                          enum weft_steer_kind kind, struct weft_err *err)
 {
-    struct weft_steer_told *answer = weft_new_array(request->arena, struct weft_steer_told, 1);
+    struct weft_steer_answer *answer = weft_new_array(request->arena, struct weft_steer_answer, 1);
     const struct weft_steering steering = {
         .kind = kind, .ns = request->ns, .item = request->items.item, .count = 1};
     answer->arena = request->arena;

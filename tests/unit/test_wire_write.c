@@ -315,7 +315,7 @@ static void test_error(void)
     const struct weft_err busy = {.rc = WEFT_BUSY, .hint = "h", .field = "f"};
     weft_wire_write_error(&busy, WEFT_FENCE_NONE, &out);
     is_str(buf.data,
-           "{\"code\":\"busy\",\"message\":\"somebody else is using it, try again\","
+           "{\"code\":\"busy\",\"message\":\"another caller is using it, try again\","
            "\"hint\":\"h\",\"field\":\"f\"}",
            "an error without a story tells the general one");
     weft_buf_done(&buf);

@@ -139,8 +139,8 @@ const struct weft_command weft_command_migrate = {
     .summary = "bring the schema of a store up to date",
     .about =
         "Works on the store itself: the one of --store, or the one that `weft serve` would open "
-        "here. `weft serve` migrates by itself unless it is told not to; this is for those who "
-        "want it to be a step of its own. Each migration is one transaction; any number of "
+        "here. `weft serve` migrates by itself unless a setting forbids it; this makes it a "
+        "step of its own. Each migration is one transaction; any number of "
         "processes may try at once, while servers work: a migration that meets an open transaction "
         "gives way at once and tries again. With --check nothing is changed, and the exit code is "
         "1 when something is missing.\n\n"

@@ -145,7 +145,7 @@ static void cut(struct weft_hop *hop, int64_t seq, const struct weft_id *cursor)
 
 /*
  * Lets the roots begin that are among the next nodes of a flow that was just made whole; false when
- * there may be more nodes. Those that are added to the flow meanwhile have begun by themselves.
+ * there may be more nodes. Nodes that are added to the flow meanwhile have begun by themselves.
  */
 static enum weft_rc look_at_roots(struct weft_hop *hop, const struct weft_id *flow, int64_t seq,
                                   bool *ret_all, struct weft_err *err)

@@ -50,7 +50,7 @@ void weft_names_done(struct weft_names *names)
 }
 
 /*
- * Begins anew with empty caches. Pointers into the old ones are in use without a lock, so these are
+ * Restarts with empty caches. Pointers into the old ones are in use without a lock, so these are
  * kept until the engine is closed: a store changes its lineage a few times in the life of a process
  * at most.
  *

@@ -41,7 +41,7 @@ typedef void weft_leases_fn(void *context, const int32_t *worker, size_t count);
  */
 typedef void weft_flows_fn(void *context, const struct weft_id *flow, size_t count);
 
-/* Executions and flows that ended, told like news. */
+/* Executions and flows that ended, passed on like news. */
 typedef void weft_ended_fn(void *context, const struct weft_id *id, size_t count);
 
 /* The effects of a transaction on one queue. */
@@ -79,7 +79,7 @@ void weft_engine_on_flows(struct weft_engine *engine, weft_flows_fn *fn, void *c
 /*
  * What commits of this process end, in any way: by its worker, by a call, by a scanner, by the
  * cascade. Told only while *awaited is not 0, so that an end that no request waits for costs
- * nothing: it is read after the commit. Not told: rows of the inbox that end as they begin, which
+ * nothing: it is read after the commit. Not passed on: rows of the inbox that end as they begin, which
  * no request can have waited for.
  */
 void weft_engine_on_ended(struct weft_engine *engine, weft_ended_fn *fn, void *context,

@@ -34,7 +34,7 @@ enum weft_rc weft_steer_read(struct weft_request *request, struct weft_err *err)
 }
 
 /* The names in an execution are the engine's and its texts are in `arena`: it is written here. */
-static void keep_seen(const struct weft_execution *seen, struct weft_steer_told *told)
+static void keep_seen(const struct weft_execution *seen, struct weft_steer_answer *answer)
 {
     struct weft_buf buf;
     struct weft_json_writer out;
@@ -43,13 +43,13 @@ static void keep_seen(const struct weft_execution *seen, struct weft_steer_told 
     weft_buf_init(&buf, SIZE_MAX);
     weft_json_writer_init(&out, &buf);
     weft_wire_write(&weft_wire_execution, seen, &out);
-    told->json = weft_arena_dup(told->arena, buf.data, buf.size);
-    told->size = buf.size;
+    answer->json = weft_arena_dup(answer->arena, buf.data, buf.size);
+    answer->size = buf.size;
     weft_buf_done(&buf);
 }
 
 enum weft_rc weft_steer_call(struct weft_engine *engine, const struct weft_steering *steering,
-                             struct weft_steer_told *ret_told, struct weft_err *err)
+                             struct weft_steer_answer *ret_answer, struct weft_err *err)
 {
     struct weft_arena *arena = weft_arena_new();
     struct weft_steering seeing = *steering;
@@ -59,11 +59,11 @@ enum weft_rc weft_steer_call(struct weft_engine *engine, const struct weft_steer
     seeing.arena = arena;
     enum weft_rc rc = weft_engine_steer(engine, &seeing, answer, err);
     for (size_t i = 0; i < steering->count && !rc; i++) {
-        ret_told[i].steered = answer[i];
+        ret_answer[i].steered = answer[i];
         if (answer[i].rc)
-            ret_told[i].steered.err = weft_err_dup(ret_told[i].arena, answer[i].err);
+            ret_answer[i].steered.err = weft_err_dup(ret_answer[i].arena, answer[i].err);
         else
-            keep_seen(&seeing.seen[i], &ret_told[i]);
+            keep_seen(&seeing.seen[i], &ret_answer[i]);
     }
     weft_arena_free(arena);
     return rc;
@@ -71,28 +71,28 @@ enum weft_rc weft_steer_call(struct weft_engine *engine, const struct weft_steer
 
 void weft_steer_write(struct weft_request *request)
 {
-    const struct weft_steer_told *told = request->items.answer;
-    const struct weft_err *err = told->steered.err;
+    const struct weft_steer_answer *answer = request->items.answer;
+    const struct weft_err *err = answer->steered.err;
     struct weft_json_writer out;
-    if (!err && !told->json)
+    if (!err && !answer->json)
         err = weft_err_new(request->arena, WEFT_NOT_FOUND, "id", "there is no such execution");
     if (err) {
         weft_reply_error(request, err);
         return;
     }
     weft_reply_json(request, 200, &out);
-    weft_json_put_raw(&out, told->json, told->size);
+    weft_json_put_raw(&out, answer->json, answer->size);
 }
 
 /* A replay that found its flow locked runs alone. */
 enum weft_rc weft_replay_run(struct weft_request *request, struct weft_err *err)
 {
-    struct weft_steer_told *told = weft_new(request->arena, struct weft_steer_told);
+    struct weft_steer_answer *answer = weft_new(request->arena, struct weft_steer_answer);
     const struct weft_steering steering = {
         .kind = WEFT_STEER_REPLAY, .ns = request->ns, .item = request->items.item, .count = 1};
-    told->arena = request->arena;
-    enum weft_rc rc = weft_steer_call(request->server->engine, &steering, told, err);
-    request->items.answer = told;
+    answer->arena = request->arena;
+    enum weft_rc rc = weft_steer_call(request->server->engine, &steering, answer, err);
+    request->items.answer = answer;
     if (!rc)
         weft_steer_write(request);
     return rc;

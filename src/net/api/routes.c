@@ -165,7 +165,7 @@ static const struct weft_route routes[] = {
         .summary = "End an execution that is not over",
         .about = "Cancelling a cancelled execution again changes nothing and is answered with 200. "
                  "One that ended in another way is 409 `not_live`. A running one loses its lease: "
-                 "its worker is told `fenced` with the reason `cancelled`.",
+                 "its worker gets `fenced` with the reason `cancelled`.",
         .fails = RC(NOT_FOUND) | RC(NOT_LIVE),
         .may_be_empty = true,
     },
@@ -243,7 +243,7 @@ static const struct weft_route routes[] = {
     {
         RUNS(FLOW_DELETE, weft_flow_delete_read, weft_flow_cancel_run),
         .locks_flow = true,
-        .summary = "Nobody sees the flow any more; its members are cancelled if they are alive",
+        .summary = "Hides the flow; its members are cancelled if they are alive",
         .about = "The flow and its nodes disappear from lists at once and from the store with "
                  "retention. 202: members are still being cancelled.",
         .fails = RC(NOT_FOUND),
@@ -350,7 +350,7 @@ static const struct weft_route routes[] = {
         .summary = "The leases of a worker that others ended, as soon as there is one",
         .about =
             "A long poll for workers: it answers when an execution that the worker holds is "
-            "cancelled, expired, timed out or revoked, and empty after `wait_ms`. Each is told "
+            "cancelled, expired, timed out or revoked, and empty after `wait_ms`. Each is sent "
             "once; a worker that misses the answer learns of it at its next renewal. Stop the "
             "work, then let go with any of complete, fail, delay or release: the answer is "
             "`fenced`, and the place in a lane with a limit is free.",
@@ -419,7 +419,7 @@ static const struct weft_route routes[] = {
     {
         RUNS(TOKEN_CREATE, weft_api_read, weft_token_run),
         .body_max = BODY_TINY,
-        .summary = "Make a token; its secret is told this once",
+        .summary = "Make a token; its secret is shown this once",
         .about = "No token hands out scopes that it lacks, nor another namespace than its own.",
         .creates = true,
     },
@@ -432,7 +432,7 @@ static const struct weft_route routes[] = {
     {
         RUNS(TOKEN_ROTATE, weft_token_read, weft_token_run),
         .body_max = BODY_TINY,
-        .summary = "Give a token another secret, told this once",
+        .summary = "Give a token another secret, shown this once",
         .about = "The secret before it is good until the grace ends, by default not at all.",
         .fails = RC(NOT_FOUND),
         .may_be_empty = true,

@@ -71,7 +71,7 @@ static void prepare(const struct kind *kind, const struct weft_request *request,
     }
     if (kind->item == ITEM_STEER) {
         ((struct weft_steer *)item)->ns = request->ns;
-        ((struct weft_steer_told *)answer)->arena = request->arena;
+        ((struct weft_steer_answer *)answer)->arena = request->arena;
     }
 }
 
@@ -195,7 +195,7 @@ static size_t admit(struct weft_server *server, const struct kind *kind,
 /* The request was not carried out because another transaction holds its flow. */
 static bool met_lock(const struct kind *kind, const struct weft_request *request)
 {
-    const struct weft_steer_told *answer = request->items.answer;
+    const struct weft_steer_answer *answer = request->items.answer;
     return kind->item == ITEM_STEER && !request->items.err[0] && answer->steered.err &&
            answer->steered.err->cause == WEFT_CAUSE_FLOW_LOCKED;
 }
@@ -280,7 +280,7 @@ static void end_items(struct weft_server *server, struct weft_group_part *part,
              : ITEM_LEASE)
 #define ANSWER_SIZE(type)                                                                          \
     _Generic((type *)0, struct weft_steer_result *                                                 \
-             : sizeof(struct weft_steer_told), default                                             \
+             : sizeof(struct weft_steer_answer), default                                           \
              : sizeof(type))
 #define IF_CLAIM(type, then, otherwise)                                                            \
     _Generic((type *)0, struct weft_claim * : (then), default : (otherwise))
@@ -307,7 +307,7 @@ static_assert(offsetof(struct weft_put_back, id) == 0, "id first");
 /* Every result begins with the pointer to its error: take_answers() moves it to the request. */
 static_assert(offsetof(struct weft_submit_result, err) == 0, "err first");
 static_assert(offsetof(struct weft_lease_result, err) == 0, "err first");
-static_assert(offsetof(struct weft_steer_told, steered.err) == 0, "err first");
+static_assert(offsetof(struct weft_steer_answer, steered.err) == 0, "err first");
 static_assert(offsetof(struct weft_flow_result, err) == 0, "err first");
 
 /* ---- Parts ----------------------------------------------------------------------------------- */

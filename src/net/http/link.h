@@ -83,7 +83,7 @@ WEFT_MUST_CHECK enum weft_rc weft_body_check(struct weft_link *link, struct weft
 WEFT_MUST_CHECK enum weft_rc weft_body_begin(struct weft_link *link, size_t announced,
                                              struct weft_err *err);
 /*
- * Bytes of the body have come. Those that are left must be given again when route->take() has had
+ * Bytes of the body have come. Bytes that are left must be given again when route->take() has had
  * the piece that request->body is now. False: the client sends too much after a refusal.
  */
 WEFT_MUST_CHECK bool weft_body_take(struct weft_link *link, const char *data, size_t *left);
