@@ -78,9 +78,9 @@ void weft_engine_on_leases(struct weft_engine *engine, weft_leases_fn *fn, void 
 void weft_engine_on_flows(struct weft_engine *engine, weft_flows_fn *fn, void *context);
 /*
  * What commits of this process end, in any way: by its worker, by a call, by a scanner, by the
- * cascade. Told only while *awaited is not 0, so that an end that no request waits for costs
- * nothing: it is read after the commit. Not passed on: rows of the inbox that end as they begin, which
- * no request can have waited for.
+ * cascade. Passed on only while *awaited is not 0, which is read after the commit, so that an end
+ * that no request waits for costs nothing. Rows of the inbox that end as they begin are left out:
+ * no request can have waited for them.
  */
 void weft_engine_on_ended(struct weft_engine *engine, weft_ended_fn *fn, void *context,
                           const _Atomic size_t *awaited);
