@@ -59,7 +59,7 @@ static void put_add(struct weft_call *call, struct weft_arena *arena,
 enum weft_rc weft_engine_token_add(struct weft_engine *engine, struct weft_token_row *token,
                                    struct weft_err *err)
 {
-    weft_usec now_us = weft_clock_now(engine->clock);
+    weft_usec now_us = token->created_us ? token->created_us : weft_clock_now(engine->clock);
     enum weft_rc rc = check_token(token, now_us, err);
     if (rc)
         return rc;
@@ -264,11 +264,11 @@ enum weft_rc weft_engine_token_create(struct weft_engine *engine,
                                       struct weft_token *ret_token, struct weft_err *err)
 {
     char secret[WEFT_TOKEN_SECRET + 1];
-    struct weft_token_row row = {.name = spec->name, .ns = spec->ns};
-    weft_usec now_us = weft_clock_now(engine->clock);
+    struct weft_token_row row = {
+        .name = spec->name, .ns = spec->ns, .created_us = weft_clock_now(engine->clock)};
     enum weft_rc rc = weft_scopes_read(spec->scopes, spec->scope_count, &row.scopes, err);
     if (!rc)
-        rc = read_expiry(spec->expires_ms, spec->expires_us, now_us, &row.expires_us, err);
+        rc = read_expiry(spec->expires_ms, spec->expires_us, row.created_us, &row.expires_us, err);
     if (!rc && caller && !row.ns)
         row.ns = caller->rights.ns;
     if (!rc && !may_reach(caller, &row))
