@@ -39,7 +39,7 @@ struct weft_token_use {
     weft_usec at_us;
 };
 
-/* Sets token->id, token and created_us. */
+/* Sets token->id, token, and created_us unless the caller has set it. */
 WEFT_MUST_CHECK enum weft_rc weft_engine_token_add(struct weft_engine *engine,
                                                    struct weft_token_row *token,
                                                    struct weft_err *err);
