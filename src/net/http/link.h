@@ -4,6 +4,7 @@
 
 /* The loop, the HTTP side of a request, and what the files of this folder share. Private to it. */
 
+#include "net/group/fair.h"
 #include "net/http/answers.h"
 #include "net/http/body.h"
 #include "net/http/peer.h"
@@ -27,8 +28,8 @@ struct weft_loop {
     bool started;
     int events;           /* readable when libmicrohttpd has something to do */
     int poke;             /* an eventfd */
-    pthread_mutex_t lock; /* over the next five */
-    struct weft_request *answered, **last;
+    pthread_mutex_t lock; /* over the next four */
+    struct weft_fair answered;
     bool quiesce;
     bool slim; /* the thread should give memory back */
     bool ended;

@@ -12,8 +12,13 @@
  * Requests on one connection come one after the other, so a connection has one link at a time.
  *
  * Requests that one turn has read are handed to the engine threads together at its end, under one
- * lock; answers are put on a list, and only the first of them wakes the thread. So requests that
+ * lock; answers are put into a queue, and only the first of them wakes the thread. So requests that
  * come at the same time end up in the same transaction, and its commit wakes this thread once.
+ *
+ * A turn sends ANSWER_TURN answers at most, and namespaces take turns among them: a commit may
+ * answer a thousand requests of one namespace, which takes 20 ms, and a client that has its answer
+ * sends its next request, for the same turn or the next. So a turn is short whatever one namespace
+ * does, and a request of another waits for one turn to be read and for one to be answered.
  */
 
 #include "net/http/loop.h"
@@ -45,6 +50,7 @@ enum {
     READ_ALWAYS = 4 << 10,  /* a body of at most so many bytes is read by the loop thread */
     READ_INLINE = 32 << 10, /* such a body too, unless the turn has read READ_TURN */
     READ_TURN = 128 << 10,
+    ANSWER_TURN = 64, /* answers that one turn sends */
 };
 
 static struct weft_peer *peer_of(struct MHD_Connection *connection)
@@ -317,12 +323,9 @@ void weft_loop_answer(struct weft_server *server, struct weft_request **request,
     if (count == 0)
         return;
     pthread_mutex_lock(&loop->lock);
-    bool first = loop->answered == NULL;
-    for (size_t i = 0; i < count; i++) {
-        request[i]->next = NULL;
-        *loop->last = request[i];
-        loop->last = &request[i]->next;
-    }
+    bool first = loop->answered.all.count == 0;
+    for (size_t i = 0; i < count; i++)
+        weft_fair_put(&loop->answered, request[i]);
     pthread_mutex_unlock(&loop->lock);
     if (first)
         poke(loop);
@@ -330,28 +333,25 @@ void weft_loop_answer(struct weft_server *server, struct weft_request **request,
 
 /* What other threads left for this turn. */
 struct left {
-    struct weft_request *answered;
+    struct weft_request *answered[ANSWER_TURN]; /* from here on they are the loop's */
+    size_t count;
+    bool more; /* answers for later turns */
     bool quiesce, ended, slim;
 };
 
-static struct left take_left(struct weft_loop *loop)
+static void take_left(struct weft_loop *loop, struct left *ret_left)
 {
+    static const struct weft_fair_limit limit = {
+        .count = ANSWER_TURN, .items = SIZE_MAX, .bytes = SIZE_MAX, .share = SIZE_MAX};
+    struct weft_fair_sum sum;
     pthread_mutex_lock(&loop->lock);
-    struct left left = {loop->answered, loop->quiesce, loop->ended, loop->slim};
-    loop->answered = NULL;
-    loop->last = &loop->answered;
+    ret_left->count = weft_fair_take(&loop->answered, &limit, ret_left->answered, &sum);
+    ret_left->more = loop->answered.all.count > 0;
+    ret_left->quiesce = loop->quiesce;
+    ret_left->ended = loop->ended;
+    ret_left->slim = loop->slim;
     loop->quiesce = loop->slim = false;
     pthread_mutex_unlock(&loop->lock);
-    return left;
-}
-
-static void resume(struct weft_request *request)
-{
-    while (request) {
-        struct weft_request *next = request->next; /* from here on it is the loop's */
-        MHD_resume_connection(request->link->connection);
-        request = next;
-    }
 }
 
 static void close_door(struct weft_loop *loop)
@@ -405,11 +405,13 @@ static void *run_thread(void *context)
     weft_log_collect();
     weft_tls_serve(loop->tls);
     for (;;) {
-        struct left left = take_left(loop);
-        resume(left.answered);
+        struct left left;
+        take_left(loop, &left);
+        for (size_t i = 0; i < left.count; i++)
+            MHD_resume_connection(left.answered[i]->link->connection);
         if (left.quiesce)
             close_door(loop);
-        if (left.ended)
+        if (left.ended && !left.more)
             break;
         loop->read = 0;
         (void)MHD_run(loop->daemon);
@@ -417,7 +419,8 @@ static void *run_thread(void *context)
         weft_log_flush();
         if (left.slim)
             weft_heap_rest();
-        rest(loop);
+        if (!left.more)
+            rest(loop);
     }
     weft_log_collect_end();
     return NULL;
@@ -462,7 +465,6 @@ enum weft_rc weft_loop_start(struct weft_server *server, struct weft_err *err)
         return rc;
     struct weft_loop *loop = weft_alloc(1, sizeof(*loop));
     loop->server = server;
-    loop->last = &loop->answered;
     loop->last_fresh = &loop->fresh;
     loop->poke = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     pthread_mutex_init(&loop->lock, NULL);
@@ -546,6 +548,7 @@ void weft_loop_stop(struct weft_loop *loop)
         MHD_stop_daemon(loop->daemon);
     (void)close(loop->poke);
     pthread_mutex_destroy(&loop->lock);
+    weft_fair_done(&loop->answered);
     weft_peers_done(&loop->peers);
     weft_tls_free(loop->tls);
     free(loop);
