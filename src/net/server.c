@@ -105,7 +105,7 @@ bool weft_server_wants_tokens(const struct weft_server *server)
 
 /* ---- The socket ------------------------------------------------------------------------------ */
 
-enum { BACKLOG = 1024, HOST_MAX = 255 };
+enum { BACKLOG = 1024, HOST_MAX = 255, SEND_BUFFER = 128 << 10 };
 
 struct place {
     char host[HOST_MAX + 1]; /* "": every address */
@@ -171,6 +171,13 @@ static int bind_to(const struct addrinfo *info)
     if (fd < 0)
         return -1;
     (void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+    /*
+     * Accepted connections inherit it. Left to itself the kernel takes up to 4 MB for each client
+     * that does not read, which no budget of this process counts, and takes the time to fill them
+     * from the loop thread.
+     */
+    int room = SEND_BUFFER;
+    (void)setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &room, sizeof(room));
     if (bind(fd, info->ai_addr, info->ai_addrlen) == 0 && listen(fd, BACKLOG) == 0)
         return fd;
     int saved = errno;

@@ -37,6 +37,7 @@ struct weft_loop {
     struct weft_request *fresh, **last_fresh; /* read in this turn */
     unsigned connections;                     /* after the turn before */
     size_t read;                              /* bytes of bodies that this turn has read */
+    size_t sent;                              /* answers that this turn has sent */
 };
 
 enum { WEFT_REQUEST_ID_MAX = 64 };
@@ -65,6 +66,7 @@ struct weft_link {
     bool doubtful;       /* its end is not certain: nothing behind it is read */
     bool discard;        /* it is answered already: its body is read and forgotten */
     bool dispatched;     /* it is or was with the engine threads */
+    bool postponed;      /* its answer was or is left for a later turn */
     bool close;          /* the connection is not used again */
     char request_id[WEFT_REQUEST_ID_MAX + 1];
 };

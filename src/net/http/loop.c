@@ -197,6 +197,25 @@ static void dispatch(struct weft_link *link)
     hand_over(link);
 }
 
+/*
+ * Sends the answer. One that this thread made itself (a public page, a refusal) waits for a later
+ * turn, as the answers of engine threads do, when this turn has sent its share.
+ */
+static enum MHD_Result send_in_turn(struct weft_link *link)
+{
+    struct weft_request *request = &link->request;
+    struct weft_loop *loop = request->server->loop;
+    if (link->dispatched || link->postponed || loop->sent < ANSWER_TURN) {
+        loop->sent++;
+        return weft_send_answer(link);
+    }
+    link->postponed = true;
+    weft_peer_stage(&loop->peers, link->peer, WEFT_PEER_WORKING);
+    MHD_suspend_connection(link->connection);
+    weft_loop_answer(request->server, &request, 1);
+    return MHD_YES;
+}
+
 /* NOLINTNEXTLINE(readability-function-size): libmicrohttpd says what it passes */
 static enum MHD_Result on_request(void *context, struct MHD_Connection *connection, const char *url,
                                   const char *method, const char *version, const char *data,
@@ -225,7 +244,7 @@ static enum MHD_Result on_request(void *context, struct MHD_Connection *connecti
         if (link->dispatched)
             return MHD_YES; /* from here on it may be with another thread */
     }
-    return weft_send_answer(link);
+    return send_in_turn(link);
 }
 
 static void log_access(const struct weft_link *link, bool delivered)
@@ -413,7 +432,7 @@ static void *run_thread(void *context)
             close_door(loop);
         if (left.ended && !left.more)
             break;
-        loop->read = 0;
+        loop->read = loop->sent = 0;
         (void)MHD_run(loop->daemon);
         put_fresh(loop);
         weft_log_flush();
