@@ -330,6 +330,62 @@ struct weft_upstream {
     bool too_large;
 };
 
+/* ---- Waiting: see docs/waiting.md -------------------------------------------------------------
+ */
+
+/* What becomes of a suspended execution when its timeout passes. Stored: never renumber. */
+enum weft_on_timeout {
+    WEFT_ON_TIMEOUT_FAIL = 0, /* it fails with the class suspension_timeout */
+    WEFT_ON_TIMEOUT_CANCEL = 1,
+    WEFT_ON_TIMEOUT_EXPIRE = 2,
+    WEFT_ON_TIMEOUT_RESUME = 3,   /* it is ready again */
+    WEFT_ON_TIMEOUT_ESCALATE = 4, /* it stays suspended, and is shown to operators */
+};
+
+/* Why an execution goes on. Stored: never renumber. */
+enum weft_resumed_by {
+    WEFT_RESUMED_NOT = 0,
+    WEFT_RESUMED_BY_SIGNALS = 1,
+    WEFT_RESUMED_BY_TIMEOUT = 2,
+    WEFT_RESUMED_BY_OPERATOR = 3,
+};
+
+/* What a signal did. Stored: never renumber. */
+enum weft_signal_effect {
+    WEFT_SIGNAL_NONE = 0,
+    WEFT_SIGNAL_RESUMED = 1,   /* the condition is satisfied: the execution goes on */
+    WEFT_SIGNAL_RECORDED = 2,  /* it counts, but more is needed */
+    WEFT_SIGNAL_BUFFERED = 3,  /* the execution is not suspended yet */
+    WEFT_SIGNAL_DUPLICATE = 4, /* one with this key came before: nothing was done */
+    WEFT_SIGNAL_IGNORED = 5,   /* kept, but the condition does not ask for it */
+};
+
+enum weft_waitpoint_state { WEFT_WAITPOINT_PENDING, WEFT_WAITPOINT_OPEN, WEFT_WAITPOINT_CLOSED };
+
+/* A place where signals arrive. */
+struct weft_waitpoint {
+    struct weft_id id;
+    const char *name;
+    const char *token; /* the right to send signals; NULL in lists */
+    enum weft_waitpoint_state state;
+    weft_usec created_us;
+    weft_usec expires_us; /* of a pending one; 0: with its execution */
+    int32_t signals;      /* how many have come */
+    int32_t key_id;       /* the signing key of its token */
+};
+
+/* A signal that has come. */
+struct weft_signal_info {
+    struct weft_id waitpoint;
+    const char *waitpoint_name;
+    int32_t n; /* its number at the waitpoint, from 1 */
+    weft_usec at_us;
+    const char *name, *source, *key; /* or NULL */
+    const char *content_type;        /* NULL: JSON */
+    const void *payload;             /* NULL: none */
+    size_t payload_size;
+};
+
 /* ---- Working --------------------------------------------------------------------------------- */
 
 struct weft_claim {
@@ -368,6 +424,12 @@ struct weft_claimed {
     const char *node;                     /* its name in the flow, or NULL */
     const struct weft_upstream *upstream; /* what it comes after, in the order of submission */
     size_t upstream_count;
+    /* Of an execution that was suspended and goes on; WEFT_RESUMED_NOT: it was not. */
+    enum weft_resumed_by resumed_by;
+    weft_usec resumed_us;
+    const struct weft_signal_info *signal; /* in the order of their arrival */
+    size_t signal_count;
+    bool more_signals; /* 64 KiB of them have come along: read the others by weft_signals() */
 };
 
 struct weft_claims {
@@ -393,9 +455,10 @@ enum weft_fence {
     WEFT_FENCE_LOST,      /* the lease ran out; no other worker has claimed it yet */
     WEFT_FENCE_RECLAIMED, /* another worker has it */
     WEFT_FENCE_REVOKED,
-    WEFT_FENCE_RELEASED, /* this holder gave it back itself */
-    WEFT_FENCE_FINISHED, /* this holder has ended it already, in another way */
-    WEFT_FENCE_UNKNOWN,  /* no worker ever had this epoch */
+    WEFT_FENCE_RELEASED,  /* this holder gave it back itself */
+    WEFT_FENCE_FINISHED,  /* this holder has ended it already, in another way */
+    WEFT_FENCE_UNKNOWN,   /* no worker ever had this epoch */
+    WEFT_FENCE_SUSPENDED, /* this holder has suspended it */
 };
 WEFT_EXPORT const char *weft_fence_name(enum weft_fence fence);
 
@@ -494,12 +557,51 @@ WEFT_EXPORT WEFT_MUST_CHECK enum weft_rc weft_watch(struct weft *weft,
                                                     struct weft_err *err);
 WEFT_EXPORT void weft_watched_free(struct weft_watched *watched);
 
+/* ---- Suspending and signals -------------------------------------------------------------------
+ */
+
+/* A waitpoint of a suspension: a new one by its name, or a pending one by its id. */
+struct weft_suspend_at {
+    const char *name;  /* NULL: it is pending */
+    struct weft_id id; /* of the pending one */
+};
+
+struct weft_suspend {
+    struct weft_id id;
+    int32_t epoch;
+    const struct weft_suspend_at *waitpoint; /* 100 at most */
+    size_t waitpoint_count;
+    const char *condition; /* JSON; NULL: a signal at every waitpoint */
+    int64_t timeout_ms;    /* from now; not together with timeout_us */
+    weft_usec timeout_us;  /* a moment; both 0: no timeout */
+    enum weft_on_timeout on_timeout;
+    const char *reason;      /* what it waits for, for people; or NULL */
+    int64_t resume_delay_ms; /* from the resumption to ready */
+};
+
+/* Makes a waitpoint before the execution is suspended: signals that come early are kept. */
+struct weft_waitpoint_new {
+    struct weft_id id;
+    int32_t epoch;
+    const char *name;
+    int64_t expires_ms; /* from now; 0: with its execution */
+};
+
+struct weft_signal {
+    const char *token; /* of a waitpoint */
+    const char *name, *source;
+    const char *key; /* a second signal with it is a duplicate; or NULL */
+    const void *payload;
+    size_t payload_size;
+    const char *content_type; /* NULL: JSON */
+};
+
 /* ---- Steering -------------------------------------------------------------------------------- */
 
 struct weft_steer {
     const char *ns; /* NULL: the namespace of the handle */
     struct weft_id id;
-    const char *reason;    /* cancel, revoke: stored; or NULL */
+    const char *reason;    /* cancel, revoke, resume: stored; or NULL */
     int32_t priority;      /* reprioritize */
     weft_usec deadline_us; /* set deadline; 0: none any more */
     bool force;            /* replay: also if upstreams stand in the way */
@@ -517,6 +619,7 @@ enum weft_steer_kind {
     WEFT_STEER_REPRIORITIZE,
     WEFT_STEER_REVOKE,
     WEFT_STEER_SET_DEADLINE,
+    WEFT_STEER_RESUME, /* a suspended one */
 };
 
 WEFT_EXPORT WEFT_MUST_CHECK enum weft_rc weft_steer(struct weft *weft, enum weft_steer_kind kind,

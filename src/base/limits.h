@@ -34,6 +34,11 @@ enum weft_limit {
     WEFT_FLOW_NODES_MAX = 100000,
     WEFT_FLOW_EDGES_MAX = 1000000,
     WEFT_FLOW_LINKS_MAX = 1000, /* edges that one call adds between nodes of a flow */
+    WEFT_WAITPOINTS_MAX = 100,        /* of one suspension; and pending ones of an execution */
+    WEFT_SIGNALS_MAX = 10000,         /* of one waitpoint */
+    WEFT_CONDITION_DEPTH_MAX = 4,     /* all, any and count inside each other */
+    WEFT_CONDITION_NODES_MAX = 200,   /* parts of one condition */
+    WEFT_SIGNALS_CLAIM_BYTES = 65536, /* payloads of signals that a claim brings along */
     WEFT_LEASE_MIN_MS = 1000,
     WEFT_LEASE_MAX_MS = 86400000,
     WEFT_JSON_DEPTH_MAX = 64,

@@ -14,6 +14,7 @@ static enum weft_fence fence_after(enum weft_ended ended)
         [WEFT_ENDED_REVOKED] = WEFT_FENCE_REVOKED,
         [WEFT_ENDED_CANCELLED] = WEFT_FENCE_CANCELLED,
         [WEFT_ENDED_EXPIRED] = WEFT_FENCE_EXPIRED,
+        [WEFT_ENDED_SUSPENDED] = WEFT_FENCE_SUSPENDED,
     };
     return (unsigned)ended < WEFT_ENDED_COUNT ? fence[ended] : WEFT_FENCE_NONE;
 }
@@ -61,11 +62,12 @@ enum weft_fence weft_drain_fence(enum weft_ended ended)
 const char *weft_fence_name(enum weft_fence fence)
 {
     static const char *const name[] = {
-        [WEFT_FENCE_NONE] = "none",         [WEFT_FENCE_CANCELLED] = "cancelled",
-        [WEFT_FENCE_EXPIRED] = "expired",   [WEFT_FENCE_TIMED_OUT] = "timed_out",
-        [WEFT_FENCE_LOST] = "lost",         [WEFT_FENCE_RECLAIMED] = "reclaimed",
-        [WEFT_FENCE_REVOKED] = "revoked",   [WEFT_FENCE_RELEASED] = "released",
-        [WEFT_FENCE_FINISHED] = "finished", [WEFT_FENCE_UNKNOWN] = "unknown_epoch",
+        [WEFT_FENCE_NONE] = "none",           [WEFT_FENCE_CANCELLED] = "cancelled",
+        [WEFT_FENCE_EXPIRED] = "expired",     [WEFT_FENCE_TIMED_OUT] = "timed_out",
+        [WEFT_FENCE_LOST] = "lost",           [WEFT_FENCE_RECLAIMED] = "reclaimed",
+        [WEFT_FENCE_REVOKED] = "revoked",     [WEFT_FENCE_RELEASED] = "released",
+        [WEFT_FENCE_FINISHED] = "finished",   [WEFT_FENCE_UNKNOWN] = "unknown_epoch",
+        [WEFT_FENCE_SUSPENDED] = "suspended",
     };
     return (unsigned)fence < WEFT_LEN(name) ? name[fence] : "none";
 }

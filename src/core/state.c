@@ -15,13 +15,16 @@ static const enum weft_state next_state[WEFT_STATE_COUNT][WEFT_EVENT_COUNT] = {
     [WEFT_STATE_DELAYED]   = { CONTROL(DELAYED),   ON(PROMOTE, READY) },
     [WEFT_STATE_BLOCKED]   = { CONTROL(BLOCKED),   ON(UNBLOCK, READY),
                                ON(UNBLOCK_LATER, DELAYED), ON(SKIP, SKIPPED) },
-    [WEFT_STATE_SUSPENDED] = { CONTROL(SUSPENDED) },
+    [WEFT_STATE_SUSPENDED] = { CONTROL(SUSPENDED), ON(RESUME, READY),
+                               ON(RESUME_LATER, DELAYED), ON(FAIL, FAILED),
+                               ON(ESCALATE, SUSPENDED) },
     [WEFT_STATE_HELD]      = { CONTROL(HELD) },
     [WEFT_STATE_RUNNING]   = { CONTROL(RUNNING),   ON(RENEW, RUNNING),
                                ON(COMPLETE, SUCCEEDED), ON(FAIL, FAILED),
                                ON(RETRY, DELAYED),      ON(DELAY, DELAYED),
                                ON(RETRY_NOW, READY),    ON(RELEASE, READY),
-                               ON(LOSE, READY),         ON(REVOKE, READY) },
+                               ON(LOSE, READY),         ON(REVOKE, READY),
+                               ON(SUSPEND, SUSPENDED) },
     [WEFT_STATE_SUCCEEDED] = { ON(REPLAY, READY), ON(REPLAY_BLOCKED, BLOCKED) },
     [WEFT_STATE_FAILED]    = { ON(REPLAY, READY), ON(REPLAY_BLOCKED, BLOCKED) },
     [WEFT_STATE_CANCELLED] = { ON(REPLAY, READY), ON(REPLAY_BLOCKED, BLOCKED) },
@@ -45,7 +48,7 @@ static enum weft_ended lease_end(const struct weft_event *event)
         [WEFT_EVENT_COMPLETE] = WEFT_ENDED_COMPLETED, [WEFT_EVENT_DELAY] = WEFT_ENDED_DELAYED,
         [WEFT_EVENT_RELEASE] = WEFT_ENDED_RELEASED,   [WEFT_EVENT_LOSE] = WEFT_ENDED_LOST,
         [WEFT_EVENT_REVOKE] = WEFT_ENDED_REVOKED,     [WEFT_EVENT_CANCEL] = WEFT_ENDED_CANCELLED,
-        [WEFT_EVENT_EXPIRE] = WEFT_ENDED_EXPIRED,
+        [WEFT_EVENT_EXPIRE] = WEFT_ENDED_EXPIRED,     [WEFT_EVENT_SUSPEND] = WEFT_ENDED_SUSPENDED,
     };
     bool failed = event->kind == WEFT_EVENT_FAIL || event->kind == WEFT_EVENT_RETRY ||
                   event->kind == WEFT_EVENT_RETRY_NOW;
@@ -79,6 +82,8 @@ static void apply(struct weft_live *live, const struct weft_event *event)
     case WEFT_EVENT_RENEW:
     case WEFT_EVENT_DELAY:
     case WEFT_EVENT_UNBLOCK_LATER:
+    case WEFT_EVENT_SUSPEND:
+    case WEFT_EVENT_RESUME_LATER:
         live->due_us = event->due_us;
         break;
     case WEFT_EVENT_RETRY:
@@ -93,6 +98,8 @@ static void apply(struct weft_live *live, const struct weft_event *event)
         break;
     case WEFT_EVENT_PROMOTE:
     case WEFT_EVENT_UNBLOCK:
+    case WEFT_EVENT_RESUME:
+    case WEFT_EVENT_ESCALATE:
         live->due_us = 0;
         break;
     case WEFT_EVENT_PRIORITIZE:
@@ -189,12 +196,20 @@ enum weft_state weft_state_parse(const char *word)
 const char *weft_ended_name(enum weft_ended ended)
 {
     static const char *const name[WEFT_ENDED_COUNT] = {
-        [WEFT_ENDED_NONE] = "none",           [WEFT_ENDED_COMPLETED] = "completed",
-        [WEFT_ENDED_FAILED] = "failed",       [WEFT_ENDED_TIMED_OUT] = "timed_out",
-        [WEFT_ENDED_LOST] = "lost",           [WEFT_ENDED_RELEASED] = "released",
-        [WEFT_ENDED_DELAYED] = "delayed",     [WEFT_ENDED_REVOKED] = "revoked",
-        [WEFT_ENDED_CANCELLED] = "cancelled", [WEFT_ENDED_EXPIRED] = "expired",
-        [WEFT_ENDED_REFUSED] = "refused",     [WEFT_ENDED_SKIPPED] = "skipped",
+        [WEFT_ENDED_NONE] = "none",
+        [WEFT_ENDED_COMPLETED] = "completed",
+        [WEFT_ENDED_FAILED] = "failed",
+        [WEFT_ENDED_TIMED_OUT] = "timed_out",
+        [WEFT_ENDED_LOST] = "lost",
+        [WEFT_ENDED_RELEASED] = "released",
+        [WEFT_ENDED_DELAYED] = "delayed",
+        [WEFT_ENDED_REVOKED] = "revoked",
+        [WEFT_ENDED_CANCELLED] = "cancelled",
+        [WEFT_ENDED_EXPIRED] = "expired",
+        [WEFT_ENDED_REFUSED] = "refused",
+        [WEFT_ENDED_SKIPPED] = "skipped",
+        [WEFT_ENDED_SUSPENDED] = "suspended",
+        [WEFT_ENDED_SUSPENSION_TIMEOUT] = "suspension_timeout",
     };
     return (unsigned)ended < WEFT_ENDED_COUNT ? name[ended] : "unknown";
 }

@@ -14,6 +14,8 @@
  *                 |   LOSE, REVOKE          +----------------+ |
  *                 +---- RETRY, DELAY --------------------------+
  *
+ *   RUNNING --SUSPEND--> SUSPENDED --RESUME--> READY, --RESUME_LATER--> DELAYED, --FAIL--> failed;
+ *   ESCALATE leaves it suspended, without a timeout.
  *   submit --> BLOCKED --UNBLOCK--> READY, --UNBLOCK_LATER--> DELAYED, --SKIP--> skipped, and
  *   --REARM--> from skipped back to BLOCKED: the effects of a join on a member of a flow.
  *   CANCEL -> cancelled and EXPIRE -> expired from every living state; REPLAY leads from every
@@ -34,7 +36,11 @@
     X(UNBLOCK_LATER)  /* the same, with a delay */                                                 \
     X(SKIP)           /* its join became impossible */                                             \
     X(REARM)          /* its join is open again */                                                 \
-    X(REPLAY_BLOCKED) /* REPLAY of a member of a flow whose join is open */
+    X(REPLAY_BLOCKED) /* REPLAY of a member of a flow whose join is open */                        \
+    X(SUSPEND)        /* its worker gave it back until signals have come */                        \
+    X(RESUME)         /* they have, or its timeout or an operator lets it go on */                 \
+    X(RESUME_LATER)   /* the same, with a delay */                                                 \
+    X(ESCALATE)       /* its timeout passed; it waits on, for an operator to look */
 
 enum weft_event_kind {
 #define X(name) WEFT_EVENT_##name,
@@ -58,6 +64,8 @@ enum weft_ended {
     WEFT_ENDED_EXPIRED = 9,
     WEFT_ENDED_REFUSED = 10, /* intake: the row was not a valid submission */
     WEFT_ENDED_SKIPPED = 11,
+    WEFT_ENDED_SUSPENDED = 12,          /* its worker suspended it */
+    WEFT_ENDED_SUSPENSION_TIMEOUT = 13, /* suspended, and what it waited for did not come */
     WEFT_ENDED_COUNT
 };
 
@@ -75,7 +83,8 @@ struct weft_live {
     int32_t lost;     /* leases lost since the last replay */
     int32_t replays;
     int32_t size;     /* bytes that a claim carries: the payload, and the names of upstreams */
-    weft_usec due_us; /* delayed: when it becomes ready; running: when the lease ends */
+    weft_usec due_us; /* delayed: when it becomes ready; running: when the lease ends; suspended:
+                       * when that times out */
     weft_usec attempt_deadline_us;
     weft_usec deadline_us;
     weft_usec started_us; /* the first claim of all */
@@ -89,7 +98,8 @@ struct weft_event {
     bool uncounted;      /* LOSE: no server accepted renewals, so it does not count as lost */
     int32_t priority;    /* PRIORITIZE */
     weft_usec now_us;    /* CLAIM */
-    weft_usec due_us; /* CLAIM, RENEW: end of the lease; RETRY, DELAY, UNBLOCK_LATER: ready time */
+    weft_usec due_us;    /* CLAIM, RENEW: end of the lease; RETRY, DELAY, UNBLOCK_LATER,
+                          * RESUME_LATER: ready time; SUSPEND: timeout, 0: none */
     weft_usec attempt_deadline_us; /* CLAIM */
     weft_usec deadline_us;         /* SET_DEADLINE */
 };

@@ -33,7 +33,7 @@ static enum weft_rc rc_of(const struct weft_json *word)
 
 static enum weft_fence fence_of(const struct weft_json *word)
 {
-    for (int fence = WEFT_FENCE_NONE + 1; fence <= WEFT_FENCE_UNKNOWN; fence++)
+    for (int fence = WEFT_FENCE_NONE + 1; fence <= WEFT_FENCE_SUSPENDED; fence++)
         if (weft_json_is(word, weft_fence_name((enum weft_fence)fence)))
             return (enum weft_fence)fence;
     return WEFT_FENCE_NONE;

@@ -24,6 +24,7 @@ static enum weft_fence wanted_fence(enum weft_ended ended, bool newer)
         {WEFT_ENDED_REVOKED, WEFT_FENCE_REVOKED, WEFT_FENCE_REVOKED},
         {WEFT_ENDED_CANCELLED, WEFT_FENCE_CANCELLED, WEFT_FENCE_CANCELLED},
         {WEFT_ENDED_EXPIRED, WEFT_FENCE_EXPIRED, WEFT_FENCE_EXPIRED},
+        {WEFT_ENDED_SUSPENDED, WEFT_FENCE_SUSPENDED, WEFT_FENCE_SUSPENDED},
     };
     for (size_t i = 0; i < WEFT_LEN(row); i++)
         if (row[i].ended == ended)

@@ -21,20 +21,21 @@ static const struct {
     char letter;
     const char *after; /* PROMOTE CLAIM RENEW COMPLETE FAIL RETRY RETRY_NOW DELAY RELEASE LOSE
                           REVOKE CANCEL EXPIRE REPLAY PRIORITIZE SET_DEADLINE UNBLOCK
-                          UNBLOCK_LATER SKIP REARM REPLAY_BLOCKED */
+                          UNBLOCK_LATER SKIP REARM REPLAY_BLOCKED SUSPEND RESUME
+                          RESUME_LATER ESCALATE */
 } square[] = {
-    {WEFT_STATE_NONE,      '.', "....................."},
-    {WEFT_STATE_READY,     'R', ".U.........cx.RR....."},
-    {WEFT_STATE_DELAYED,   'D', "R..........cx.DD....."},
-    {WEFT_STATE_BLOCKED,   'B', "...........cx.BBRDk.."},
-    {WEFT_STATE_RUNNING,   'U', "..UsfDRDRRRcx.UU....."},
-    {WEFT_STATE_SUSPENDED, 'S', "...........cx.SS....."},
-    {WEFT_STATE_HELD,      'H', "...........cx.HH....."},
-    {WEFT_STATE_SUCCEEDED, 's', ".............R......B"},
-    {WEFT_STATE_FAILED,    'f', ".............R......B"},
-    {WEFT_STATE_CANCELLED, 'c', ".............R......B"},
-    {WEFT_STATE_EXPIRED,   'x', ".............R......B"},
-    {WEFT_STATE_SKIPPED,   'k', ".............R.....BB"},
+    {WEFT_STATE_NONE,      '.', "........................."},
+    {WEFT_STATE_READY,     'R', ".U.........cx.RR........."},
+    {WEFT_STATE_DELAYED,   'D', "R..........cx.DD........."},
+    {WEFT_STATE_BLOCKED,   'B', "...........cx.BBRDk......"},
+    {WEFT_STATE_RUNNING,   'U', "..UsfDRDRRRcx.UU.....S..."},
+    {WEFT_STATE_SUSPENDED, 'S', "....f......cx.SS......RDS"},
+    {WEFT_STATE_HELD,      'H', "...........cx.HH........."},
+    {WEFT_STATE_SUCCEEDED, 's', ".............R......B...."},
+    {WEFT_STATE_FAILED,    'f', ".............R......B...."},
+    {WEFT_STATE_CANCELLED, 'c', ".............R......B...."},
+    {WEFT_STATE_EXPIRED,   'x', ".............R......B...."},
+    {WEFT_STATE_SKIPPED,   'k', ".............R.....BB...."},
 };
 /* clang-format on */
 
@@ -72,7 +73,7 @@ static struct weft_live sample(enum weft_state state)
         live.attempt_deadline_us = 6000;
         live.claimed_us = 2000;
     }
-    if (state == WEFT_STATE_DELAYED)
+    if (state == WEFT_STATE_DELAYED || state == WEFT_STATE_SUSPENDED)
         live.due_us = 5000;
     return live;
 }
@@ -138,6 +139,7 @@ static enum weft_ended wanted_end(const struct weft_event *event)
         [WEFT_EVENT_DELAY] = WEFT_ENDED_DELAYED,      [WEFT_EVENT_RELEASE] = WEFT_ENDED_RELEASED,
         [WEFT_EVENT_LOSE] = WEFT_ENDED_LOST,          [WEFT_EVENT_REVOKE] = WEFT_ENDED_REVOKED,
         [WEFT_EVENT_CANCEL] = WEFT_ENDED_CANCELLED,   [WEFT_EVENT_EXPIRE] = WEFT_ENDED_EXPIRED,
+        [WEFT_EVENT_SUSPEND] = WEFT_ENDED_SUSPENDED,
     };
     return by_event[event->kind];
 }
@@ -179,10 +181,11 @@ static void check_lease(const struct weft_live *before, const struct weft_live *
     weft_usec due_us = before->due_us;
     if (event->kind == WEFT_EVENT_CLAIM || event->kind == WEFT_EVENT_RENEW ||
         event->kind == WEFT_EVENT_RETRY || event->kind == WEFT_EVENT_DELAY ||
-        event->kind == WEFT_EVENT_UNBLOCK_LATER)
+        event->kind == WEFT_EVENT_UNBLOCK_LATER || event->kind == WEFT_EVENT_SUSPEND ||
+        event->kind == WEFT_EVENT_RESUME_LATER)
         due_us = event->due_us;
-    else if (after->state == WEFT_STATE_READY || event->kind == WEFT_EVENT_REARM ||
-             event->kind == WEFT_EVENT_REPLAY_BLOCKED)
+    else if (after->state == WEFT_STATE_READY || event->kind == WEFT_EVENT_ESCALATE ||
+             event->kind == WEFT_EVENT_REARM || event->kind == WEFT_EVENT_REPLAY_BLOCKED)
         due_us = 0;
     is_int(after->due_us, due_us, "%s: due", name);
 }

@@ -91,7 +91,7 @@ static const char *code_word(size_t i)
 
 static const char *fence_word(size_t i)
 {
-    return ++i <= WEFT_FENCE_UNKNOWN ? weft_fence_name((enum weft_fence)i) : NULL;
+    return ++i <= WEFT_FENCE_SUSPENDED ? weft_fence_name((enum weft_fence)i) : NULL;
 }
 
 /* Marks in the text of a schema; each stands for a list of words, with commas between them. */
