@@ -218,6 +218,10 @@ CREATE INDEX live_lease ON weft.live USING btree (lane, due) WHERE (state = 4);
 
 CREATE INDEX live_ready ON weft.live USING btree (queue, priority DESC, ord, id) WHERE (state = 1);
 
+CREATE INDEX live_suspended ON weft.live USING btree (due) WHERE ((state = 5) AND (due IS NOT NULL));
+
+CREATE INDEX live_suspended_lane ON weft.live USING btree (lane, due) WHERE (((state >= 5) AND (state <= 5)) AND (due IS NOT NULL));
+
 CREATE INDEX live_timer ON weft.live USING btree (due) WHERE (state = 2);
 
 CREATE TABLE weft.migration (
@@ -340,6 +344,17 @@ CREATE TABLE weft.replica (
     CONSTRAINT replica_pkey PRIMARY KEY (id)
 ) WITH (fillfactor=50);
 
+CREATE TABLE weft.resumption (
+    id uuid NOT NULL,
+    epoch integer NOT NULL,
+    at bigint NOT NULL,
+    by smallint NOT NULL,
+    reason text,
+    CONSTRAINT resumption_pkey PRIMARY KEY (id)
+);
+
+CREATE TRIGGER resumption_has AFTER INSERT ON weft.resumption REFERENCING NEW TABLE AS fresh FOR EACH STATEMENT EXECUTE FUNCTION weft.set_has('8');
+
 CREATE TABLE weft.retired (
     what smallint NOT NULL,
     id integer NOT NULL,
@@ -355,6 +370,32 @@ CREATE TABLE weft.schema (
     CONSTRAINT schema_pkey PRIMARY KEY (one)
 );
 
+CREATE TABLE weft.signal (
+    id uuid NOT NULL,
+    waitpoint uuid NOT NULL,
+    n integer NOT NULL,
+    at bigint NOT NULL,
+    effect smallint NOT NULL,
+    name text,
+    source text,
+    key text,
+    content_type text,
+    payload bytea,
+    CONSTRAINT signal_pkey PRIMARY KEY (id, waitpoint, n)
+);
+
+CREATE UNIQUE INDEX signal_key ON weft.signal USING btree (waitpoint, key) WHERE (key IS NOT NULL);
+
+CREATE TRIGGER signal_has AFTER INSERT ON weft.signal REFERENCING NEW TABLE AS fresh FOR EACH STATEMENT EXECUTE FUNCTION weft.set_has('32');
+
+CREATE TABLE weft.signing_key (
+    id integer GENERATED ALWAYS AS IDENTITY NOT NULL,
+    secret bytea NOT NULL,
+    created bigint NOT NULL,
+    retires bigint,
+    CONSTRAINT signing_key_pkey PRIMARY KEY (id)
+);
+
 CREATE TABLE weft.span (
     namespace integer NOT NULL,
     last uuid NOT NULL,
@@ -362,6 +403,22 @@ CREATE TABLE weft.span (
     count integer NOT NULL,
     CONSTRAINT span_pkey PRIMARY KEY (namespace, last)
 );
+
+CREATE TABLE weft.suspension (
+    id uuid NOT NULL,
+    epoch integer NOT NULL,
+    since bigint NOT NULL,
+    condition text NOT NULL,
+    on_timeout smallint NOT NULL,
+    delay bigint NOT NULL,
+    escalated bigint,
+    reason text,
+    CONSTRAINT suspension_pkey PRIMARY KEY (id)
+);
+
+CREATE INDEX suspension_escalated ON weft.suspension USING btree (escalated) WHERE (escalated IS NOT NULL);
+
+CREATE TRIGGER suspension_has AFTER INSERT ON weft.suspension REFERENCING NEW TABLE AS fresh FOR EACH STATEMENT EXECUTE FUNCTION weft.set_has('4');
 
 CREATE TABLE weft.tally (
     lane integer NOT NULL,
@@ -405,6 +462,27 @@ CREATE TABLE weft.unused_walk (
     CONSTRAINT unused_walk_pkey PRIMARY KEY (one)
 );
 
+CREATE TABLE weft.waitpoint (
+    waitpoint uuid NOT NULL,
+    id uuid NOT NULL,
+    created bigint NOT NULL,
+    expires bigint,
+    closed bigint,
+    epoch integer NOT NULL,
+    bound integer NOT NULL,
+    signals integer NOT NULL,
+    key integer NOT NULL,
+    replay smallint NOT NULL,
+    name text NOT NULL,
+    CONSTRAINT waitpoint_pkey PRIMARY KEY (waitpoint)
+);
+
+CREATE INDEX waitpoint_bound ON weft.waitpoint USING btree (id, bound);
+
+CREATE INDEX waitpoint_expires ON weft.waitpoint USING btree (expires) WHERE ((bound = 0) AND (closed IS NULL) AND (expires IS NOT NULL));
+
+CREATE TRIGGER waitpoint_has AFTER INSERT ON weft.waitpoint REFERENCING NEW TABLE AS fresh FOR EACH STATEMENT EXECUTE FUNCTION weft.set_has('16');
+
 CREATE TABLE weft.worker (
     name integer NOT NULL,
     namespace integer NOT NULL,
@@ -444,12 +522,16 @@ CREATE VIEW weft.snapshot AS
     n.name AS node,
     COALESCE(l.policy, o.policy) AS policy,
     COALESCE(l.forgiven, o.forgiven) AS forgiven,
-    (octet_length(o.result))::bigint AS result_size
-   FROM ((((weft.execution e
+    (octet_length(o.result))::bigint AS result_size,
+    s.since AS suspended,
+    s.escalated,
+    s.reason AS waits_for
+   FROM (((((weft.execution e
      LEFT JOIN weft.live l ON ((l.id = e.id)))
      LEFT JOIN weft.outcome o ON ((o.id = e.id)))
      LEFT JOIN weft.progress p ON (((p.id = e.id) AND (p.epoch = COALESCE(l.epoch, o.epoch)))))
-     LEFT JOIN weft.node n ON ((n.id = e.id)));
+     LEFT JOIN weft.node n ON ((n.id = e.id)))
+     LEFT JOIN weft.suspension s ON (((s.id = e.id) AND (l.state = 5))));
 
 CREATE OR REPLACE FUNCTION weft.at_rest(xmax xid)
  RETURNS boolean
@@ -706,6 +788,26 @@ AS $function$
       FROM weft.token
     UNION ALL
     SELECT 3, id, namespace, paused::int, max_running, weights FROM weft.lane
+$function$
+;
+
+CREATE OR REPLACE FUNCTION weft.poll_waiting(OUT what integer, OUT a bigint, OUT b bigint, OUT c bigint, OUT d bigint, OUT text text)
+ RETURNS SETOF record
+ LANGUAGE sql
+ STABLE
+ SET enable_seqscan TO 'off'
+ SET enable_hashjoin TO 'off'
+ SET enable_mergejoin TO 'off'
+ SET enable_bitmapscan TO 'off'
+ SET jit TO 'off'
+AS $function$
+    SELECT 9,
+           (SELECT due FROM weft.live WHERE state = 5 AND due IS NOT NULL ORDER BY due LIMIT 1),
+           (SELECT expires FROM weft.waitpoint
+             WHERE bound = 0 AND closed IS NULL AND expires IS NOT NULL ORDER BY expires LIMIT 1),
+           (SELECT max(id)::bigint FROM weft.signing_key),
+           (SELECT sum(coalesce(retires, 0) % 1000000007)::bigint FROM weft.signing_key),
+           NULL::text
 $function$
 ;
 

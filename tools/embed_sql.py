@@ -157,7 +157,7 @@ def read_statements(paths, sides):
         statement.text = fragments[driver].put(statement.text, statement.where)
         statement.check()
         found[driver][name] = statement
-    for group in ("live", "execution"):
+    for group in ("live", "execution", "waitpoint"):
         columns = fragments["pg"].text.get(f"{group}_columns")
         if columns:
             GROUPS["out"][group] = " ".join(re.findall(r"@\w+\.(\w+)", columns))

@@ -87,6 +87,26 @@ WEFT_EXPORT void weft_workers_free(struct weft_workers *workers);
 WEFT_EXPORT WEFT_MUST_CHECK enum weft_rc weft_goodbye(struct weft *weft, const char *worker,
                                                       uint64_t *ret_released, struct weft_err *err);
 
+/* ---- Signing keys of signal tokens ------------------------------------------------------------
+ */
+
+struct weft_signing_key_info {
+    int32_t key_id;
+    weft_usec created_us;
+    weft_usec retires_us; /* until then its tokens are good; 0: no end is set */
+    bool current;         /* it signs */
+};
+
+struct weft_signing_keys {
+    const struct weft_signing_key_info *item; /* by key_id */
+    size_t count;
+    struct weft_arena *arena; /* owned */
+};
+
+struct weft_key_rotation {
+    int64_t grace_ms; /* how long tokens of the keys before stay good */
+};
+
 /* ---- Tokens ---------------------------------------------------------------------------------- */
 
 /* A bearer token of the servers over a store, to be made. */
@@ -170,6 +190,8 @@ enum weft_scanner {
     WEFT_SCANNER_EDGE_CANCEL_RECONCILER,
     WEFT_SCANNER_CANCEL_BACKLOG,
     WEFT_SCANNER_UNUSED_NAMES,
+    WEFT_SCANNER_SUSPENSION_TIMEOUT,
+    WEFT_SCANNER_WAITPOINT_EXPIRY,
     WEFT_SCANNER_COUNT
 };
 WEFT_EXPORT const char *weft_scanner_name(enum weft_scanner scanner);

@@ -22,6 +22,7 @@ UPDATE weft.live l
        claimed = i.claimed, worker = i.worker, attempt = i.attempt, lost = i.lost,
        priority = i.priority, state = i.state,
        has = l.has | CASE WHEN l.worker IS NOT NULL AND i.worker IS NULL THEN @WEFT_HAS_ATTEMPT ELSE 0 END
+           | CASE WHEN i.state = @suspended THEN @WEFT_HAS_WAITING ELSE 0 END
   FROM unnest(:id, :due, :attempt_deadline, :deadline, :claimed, :worker, :attempt, :lost, :priority, :state)
     AS i(id, due, attempt_deadline, deadline, claimed, worker, attempt, lost, priority, state)
  WHERE l.id BETWEEN i.id AND i.id;
@@ -81,6 +82,8 @@ WITH gone AS (
         AS i(id, new_attempt, new_forgiven, new_lost, new_replays, new_state)
      WHERE o.id BETWEEN i.id AND i.id
     RETURNING o.*, i.new_attempt, i.new_forgiven, i.new_lost, i.new_replays, i.new_state
+), forgotten AS (
+    DELETE FROM weft.resumption r USING gone g WHERE r.id BETWEEN g.id AND g.id
 ), history AS (
     INSERT INTO weft.attempt (id, epoch, replay, attempt, ended, held, answer, worker, claimed,
                               ended_at, by, reason, error_class, error_message, content_type, result)

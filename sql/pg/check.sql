@@ -60,6 +60,29 @@ UNION ALL
 UNION ALL
 (SELECT 'delayed without a time', id FROM weft.live WHERE state = @delayed AND due IS NULL LIMIT 10)
 UNION ALL
+(SELECT 'suspended without its suspension', l.id FROM weft.live l
+  WHERE l.state = @suspended
+    AND NOT EXISTS (SELECT 1 FROM weft.suspension s WHERE s.id BETWEEN l.id AND l.id AND s.epoch = l.epoch) LIMIT 10)
+UNION ALL
+(SELECT 'suspension of an execution that is not suspended', s.id FROM weft.suspension s
+  WHERE NOT EXISTS (SELECT 1 FROM weft.live l
+                     WHERE l.id BETWEEN s.id AND s.id AND l.epoch = s.epoch AND l.state + 0 = @suspended) LIMIT 10)
+UNION ALL
+(SELECT 'waitpoint of an epoch that was never given', w.id
+   FROM weft.waitpoint w LEFT JOIN weft.live l ON l.id BETWEEN w.id AND w.id
+   LEFT JOIN weft.outcome o ON o.id BETWEEN w.id AND w.id
+  WHERE greatest(w.epoch, w.bound) > coalesce(l.epoch, o.epoch) LIMIT 10)
+UNION ALL
+(SELECT 'waitpoint that has not counted its signals', w.id FROM weft.waitpoint w
+  WHERE w.signals <> (SELECT count(*) FROM weft.signal s WHERE s.id = w.id AND s.waitpoint = w.waitpoint) LIMIT 10)
+UNION ALL
+(SELECT 'signal without its waitpoint', s.id FROM weft.signal s
+  WHERE NOT EXISTS (SELECT 1 FROM weft.waitpoint w WHERE w.waitpoint = s.waitpoint AND w.id = s.id) LIMIT 10)
+UNION ALL
+(SELECT 'two signals that resumed one execution', s.id
+   FROM weft.signal s JOIN weft.waitpoint w ON w.waitpoint = s.waitpoint
+  WHERE s.effect = @WEFT_SIGNAL_RESUMED GROUP BY s.id, w.bound HAVING count(*) > 1 LIMIT 10)
+UNION ALL
 (SELECT 'lane is not that of its queue', l.id FROM weft.live l JOIN weft.queue q ON q.id BETWEEN l.queue AND l.queue
   WHERE q.lane <> l.lane LIMIT 10)
 UNION ALL

@@ -40,3 +40,7 @@ LEFT JOIN LATERAL (SELECT @column FROM weft.outcome WHERE id = @id OFFSET 0) o O
 -- The span_ columns are set in the last row of a span: see 0010-lists.
 INSERT INTO weft.span (namespace, last, first, count)
 SELECT span_namespace, id, span_first, span_count FROM item WHERE span_namespace IS NOT NULL
+
+-- fragment: waitpoint_columns (w)
+-- A waitpoint, with its execution.
+@w.waitpoint, @w.id, @w.created, @w.expires, @w.closed, @w.epoch, @w.bound, @w.signals, @w.key, @w.replay, @w.name

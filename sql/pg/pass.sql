@@ -180,3 +180,16 @@ SELECT p.id, p.queue, sight.seen
 -- returns: left bigint, due bigint?
 @{next_due l.state = @delayed AND l.due <= :now | due
  | l.state = @delayed AND l.due > :now};
+
+-- name: due_suspensions (now bigint, batch int, ns int, first int, last int)
+-- returns: id uuid?, ord bigint, due bigint?, attempt_deadline bigint?, deadline bigint?, started bigint?, claimed bigint?, queue int, lane int, policy int, worker int?, epoch int, attempt int, forgiven int, size int, lost smallint, replays smallint, priority smallint, state smallint, seen bigint?
+WITH taken AS MATERIALIZED (
+    @{due_taken @{live_columns l} | l.state = @suspended AND l.due IS NOT NULL AND l.due <= :now | l.due}
+), @{sight @{due_seen l.state = @suspended AND l.due IS NOT NULL AND l.due <= :now | l.due}}
+SELECT @{live_columns t}, sight.seen
+  FROM sight LEFT JOIN taken t ON true;
+
+-- name: next_suspension (now bigint, batch int, ns int, first int, last int)
+-- returns: left bigint, due bigint?
+@{next_due l.state = @suspended AND l.due IS NOT NULL AND l.due <= :now | due
+ | l.state = @suspended AND l.due IS NOT NULL AND l.due > :now};

@@ -92,3 +92,11 @@ WITH taken AS MATERIALIZED (
 UPDATE weft.live l SET state = @ready, due = NULL
   FROM taken t WHERE l.id BETWEEN t.id AND t.id
 RETURNING l.id, l.queue, NULL::bigint, l.lane;
+
+-- name: suspension_lanes (now bigint, after int, most int)
+-- returns: next int, lane int?, namespace int
+@{lanes_due l.state BETWEEN @suspended AND @suspended AND l.due IS NOT NULL | l.due <= :now};
+
+-- name: suspension_turns (now bigint, first int, last int, lane int[], share int[])
+-- returns: id uuid?, ord bigint, due bigint?, attempt_deadline bigint?, deadline bigint?, started bigint?, claimed bigint?, queue int, lane int, policy int, worker int?, epoch int, attempt int, forgiven int, size int, lost smallint, replays smallint, priority smallint, state smallint, seen bigint?
+@{due_in_turns l.state BETWEEN @suspended AND @suspended AND l.due IS NOT NULL AND l.due <= :now | l.due};

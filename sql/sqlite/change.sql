@@ -11,6 +11,7 @@ UPDATE live
    SET due = :due, attempt_deadline = :attempt_deadline, deadline = :deadline, claimed = :claimed,
        worker = :worker, attempt = :attempt, lost = :lost, priority = :priority, state = :state,
        has = has | CASE WHEN worker IS NOT NULL AND :worker IS NULL THEN @WEFT_HAS_ATTEMPT ELSE 0 END
+           | CASE WHEN :state = @suspended THEN @WEFT_HAS_WAITING ELSE 0 END
  WHERE num = (SELECT num FROM execution WHERE id = :id);
 
 -- name: live_end (now bigint, id uuid[], epoch int[], was smallint[], state smallint[], ended smallint[], by text?[], reason text?[], error_class text?[], error_message text?[], content_type text?[], result bytea?[])
@@ -45,6 +46,7 @@ SELECT :id, queue, epoch, attempt, forgiven, lost, replays, priority, state, end
   FROM outcome WHERE num = (SELECT num FROM execution WHERE id = :id);
 
 -- name: outcome_back (id uuid[], attempt int[], forgiven int[], lost smallint[], replays smallint[], state smallint[])
+DELETE FROM resumption WHERE id = :id;
 INSERT INTO attempt (id, epoch, replay, attempt, ended, held, answer, worker, claimed, ended_at, by,
                      reason, error_class, error_message, content_type, result)
 SELECT :id, epoch, :replays, attempt, ended, held, state, worker, claimed, finished, by, reason,

@@ -63,6 +63,28 @@ SELECT * FROM (SELECT 'ready but due', id FROM l WHERE state = @ready AND due IS
 UNION ALL
 SELECT * FROM (SELECT 'delayed without a time', id FROM l WHERE state = @delayed AND due IS NULL LIMIT 10)
 UNION ALL
+SELECT * FROM (SELECT 'suspended without its suspension', l.id FROM l
+  WHERE l.state = @suspended AND NOT EXISTS (SELECT 1 FROM suspension s WHERE s.id = l.id AND s.epoch = l.epoch) LIMIT 10)
+UNION ALL
+SELECT * FROM (SELECT 'suspension of an execution that is not suspended', s.id
+   FROM suspension s CROSS JOIN execution e ON e.id = s.id
+  WHERE NOT EXISTS (SELECT 1 FROM live l WHERE l.num = e.num AND l.epoch = s.epoch AND +l.state = @suspended) LIMIT 10)
+UNION ALL
+SELECT * FROM (SELECT 'waitpoint of an epoch that was never given', w.id
+   FROM waitpoint w CROSS JOIN execution e ON e.id = w.id
+   LEFT JOIN live l ON l.num = e.num LEFT JOIN outcome o ON o.num = e.num
+  WHERE max(w.epoch, w.bound) > coalesce(l.epoch, o.epoch) LIMIT 10)
+UNION ALL
+SELECT * FROM (SELECT 'waitpoint that has not counted its signals', w.id FROM waitpoint w
+  WHERE w.signals <> (SELECT count(*) FROM signal s WHERE s.id = w.id AND s.waitpoint = w.waitpoint) LIMIT 10)
+UNION ALL
+SELECT * FROM (SELECT 'signal without its waitpoint', s.id FROM signal s
+  WHERE NOT EXISTS (SELECT 1 FROM waitpoint w WHERE w.waitpoint = s.waitpoint AND w.id = s.id) LIMIT 10)
+UNION ALL
+SELECT * FROM (SELECT 'two signals that resumed one execution', s.id
+   FROM signal s JOIN waitpoint w ON w.waitpoint = s.waitpoint
+  WHERE s.effect = @WEFT_SIGNAL_RESUMED GROUP BY s.id, w.bound HAVING count(*) > 1 LIMIT 10)
+UNION ALL
 SELECT * FROM (SELECT 'lane is not that of its queue', l.id FROM l JOIN queue q ON q.id = l.queue
   WHERE q.lane <> l.lane LIMIT 10)
 UNION ALL

@@ -105,3 +105,12 @@ RETURNING (SELECT e.id FROM execution e WHERE e.num = live.num), queue, NULL;
 -- returns: left bigint, due bigint?
 @{next_due l.state = @delayed AND l.due <= :now | due
  | l.state = @delayed AND l.due > :now};
+
+-- name: due_suspensions (now bigint, batch int, ns int, first int, last int)
+-- returns: id uuid?, ord bigint, due bigint?, attempt_deadline bigint?, deadline bigint?, started bigint?, claimed bigint?, queue int, lane int, policy int, worker int?, epoch int, attempt int, forgiven int, size int, lost smallint, replays smallint, priority smallint, state smallint, seen bigint?
+@{due_now l.state = @suspended AND l.due IS NOT NULL AND l.due <= :now | l.due};
+
+-- name: next_suspension (now bigint, batch int, ns int, first int, last int)
+-- returns: left bigint, due bigint?
+@{next_due l.state = @suspended AND l.due IS NOT NULL AND l.due <= :now | due
+ | l.state = @suspended AND l.due IS NOT NULL AND l.due > :now};

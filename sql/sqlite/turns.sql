@@ -64,3 +64,11 @@ UPDATE live SET state = @ready, due = NULL
                   AND @{of_partition_num l.num}
                 ORDER BY l.due LIMIT :share)
 RETURNING (SELECT e.id FROM execution e WHERE e.num = live.num), queue, NULL, lane;
+
+-- name: suspension_lanes (now bigint, after int, most int)
+-- returns: next int, lane int?, namespace int
+@{lanes_due l.state = @suspended AND l.due IS NOT NULL | l.due <= :now};
+
+-- name: suspension_turns (now bigint, first int, last int, lane int[], share int[])
+-- returns: id uuid?, ord bigint, due bigint?, attempt_deadline bigint?, deadline bigint?, started bigint?, claimed bigint?, queue int, lane int, policy int, worker int?, epoch int, attempt int, forgiven int, size int, lost smallint, replays smallint, priority smallint, state smallint, seen bigint?
+@{due_in_turns l.state = @suspended AND l.due IS NOT NULL AND l.due <= :now | l.due};

@@ -38,6 +38,34 @@ struct weft_lease_result {
     weft_usec run_at_us;
 };
 
+struct weft_suspend_result {
+    const struct weft_err *err;
+    enum weft_rc rc;
+    enum weft_fence fence;
+    enum weft_state state;
+    bool satisfied; /* at once, by signals that had come: the worker keeps its lease */
+    const struct weft_waitpoint *waitpoint;
+    size_t waitpoint_count;
+    const struct weft_signal_info *signal; /* when satisfied */
+    size_t signal_count;
+    bool more_signals;
+};
+
+struct weft_waitpoint_result {
+    const struct weft_err *err;
+    enum weft_rc rc;
+    enum weft_fence fence;
+    struct weft_waitpoint waitpoint;
+};
+
+struct weft_signal_result {
+    const struct weft_err *err;
+    enum weft_rc rc;
+    enum weft_signal_effect effect;
+    enum weft_signal_effect first; /* of a duplicate: the effect of the first one */
+    struct weft_id waitpoint;
+};
+
 struct weft_steer_result {
     const struct weft_err *err;
     enum weft_rc rc;

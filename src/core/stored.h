@@ -49,6 +49,7 @@ enum weft_poll_row {
     WEFT_POLL_UNTOLD = 6,
     WEFT_POLL_SCHEMA = 7,
     WEFT_POLL_RETIRED = 8,
+    WEFT_POLL_WAITING = 9,
 };
 
 /* Bits of live.has and outcome.has: tables beside them that may have rows, see tables.def. */
@@ -56,6 +57,12 @@ enum weft_has {
 #define SIDE(table, TABLE, bit) WEFT_HAS_##TABLE = (bit),
 #include "core/tables.def"
 };
+
+/* All that is written about an execution that waits: set at once when it is suspended. */
+enum { WEFT_HAS_WAITING = 60 };
+
+/* What a signal adds to the bytes of signals that come with a claim, beside its payload. */
+enum { WEFT_SIGNAL_BYTES = 64 };
 
 enum {
     WEFT_PARTITION_LAST = 255,   /* partitions of ids are 0 to this */

@@ -92,6 +92,7 @@ enum weft_rc weft_engine_open(const struct weft_engine_config *config,
     engine->url = weft_strdup(config->url);
     engine->clock = weft_clock_new();
     weft_names_init(&engine->names);
+    weft_keys_init(&engine->keys);
     weft_ready_init(&engine->ready);
     weft_census_init(&engine->census, config);
     weft_floors_init(&engine->floors, strcmp(engine->driver->name, weft_driver_pg.name) == 0);
@@ -125,6 +126,7 @@ void weft_engine_close(struct weft_engine *engine)
     weft_floors_done(&engine->floors);
     weft_tally_done(&engine->tally);
     weft_unused_done(&engine->unused);
+    weft_keys_done(&engine->keys);
     weft_names_done(&engine->names);
     pthread_mutex_destroy(&engine->ord_lock);
     pthread_mutex_destroy(&engine->sample_lock);

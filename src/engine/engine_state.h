@@ -20,6 +20,7 @@
 #include "engine/ready/ready.h"
 #include "engine/tx/commit_effects.h"
 #include "engine/tx/tx.h"
+#include "engine/wait/keys.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -51,6 +52,7 @@ struct weft_engine {
     struct weft_census census;
     struct weft_tally tally;
     struct weft_unused unused;
+    struct weft_keys keys;
     pthread_mutex_t ord_lock;
     int64_t last_ord;
     pthread_mutex_t sample_lock;

@@ -34,6 +34,8 @@ static weft_usec due_for(const struct world *w, const struct subject *x, enum we
     case WEFT_SCANNER_EDGE_CANCEL_RECONCILER:
     case WEFT_SCANNER_CANCEL_BACKLOG:
     case WEFT_SCANNER_UNUSED_NAMES:
+    case WEFT_SCANNER_SUSPENSION_TIMEOUT:
+    case WEFT_SCANNER_WAITPOINT_EXPIRY:
     case WEFT_SCANNER_COUNT:
         break;
     }
@@ -91,6 +93,8 @@ static void handle(struct world *w, struct subject *x, enum weft_scanner pass)
     case WEFT_SCANNER_EDGE_CANCEL_RECONCILER:
     case WEFT_SCANNER_CANCEL_BACKLOG:
     case WEFT_SCANNER_UNUSED_NAMES:
+    case WEFT_SCANNER_SUSPENSION_TIMEOUT:
+    case WEFT_SCANNER_WAITPOINT_EXPIRY:
     case WEFT_SCANNER_COUNT:
         break;
     }

@@ -4,6 +4,7 @@
  * signals against a brute force that looks at all signals so far at once. */
 
 #include "base/arena.h"
+#include "base/buf.h"
 #include "base/limits.h"
 #include "core/condition.h"
 #include "tap.h"
@@ -100,20 +101,22 @@ static void test_refused(void)
     }
 }
 
-/* `levels` times {"all":[ around a leaf. */
+/* `levels` times {"all":[ or {"any":[ around a leaf. */
 static enum weft_rc read_deep(int levels, const char *leaf)
 {
-    char text[400] = "";
+    struct weft_buf text;
+    weft_buf_init(&text, SIZE_MAX);
     for (int i = 0; i < levels; i++)
-        strcat(text, i % 2 ? "{\"any\":[" : "{\"all\":[");
-    strcat(text, leaf);
+        weft_buf_add_text(&text, i % 2 ? "{\"any\":[" : "{\"all\":[");
+    weft_buf_add_text(&text, leaf);
     for (int i = 0; i < levels; i++)
-        strcat(text, "]}");
+        weft_buf_add_text(&text, "]}");
     struct weft_arena *arena = weft_arena_new();
     struct weft_condition condition;
     struct weft_err err = {0};
-    enum weft_rc rc = read_text(text, &three, arena, &condition, &err);
+    enum weft_rc rc = read_text(text.data, &three, arena, &condition, &err);
     weft_arena_free(arena);
+    weft_buf_done(&text);
     return rc;
 }
 
@@ -129,12 +132,15 @@ static void test_bounds(void)
     struct weft_arena *arena = weft_arena_new();
     struct weft_condition condition;
     struct weft_err err = {0};
-    char text[8000] = "{\"all\":[{\"operator\":true}";
+    struct weft_buf text;
+    weft_buf_init(&text, SIZE_MAX);
+    weft_buf_add_text(&text, "{\"all\":[{\"operator\":true}");
     for (int i = 0; i < WEFT_CONDITION_NODES_MAX; i++)
-        strcat(text, ",{\"operator\":true}");
-    strcat(text, "]}");
-    ok(read_text(text, &three, arena, &condition, &err) == WEFT_TOO_LARGE,
+        weft_buf_add_text(&text, ",{\"operator\":true}");
+    weft_buf_add_text(&text, "]}");
+    ok(read_text(text.data, &three, arena, &condition, &err) == WEFT_TOO_LARGE,
        "a condition of too many parts is refused");
+    weft_buf_done(&text);
     const struct weft_condition_scope untimed = {names, 3, false}, none = {NULL, 0, true};
     ok(read_text("{\"timeout\":true}", &untimed, arena, &condition, &err) == WEFT_INVALID_VALUE,
        "waiting for a timeout without a timeout is refused");

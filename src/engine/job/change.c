@@ -7,7 +7,8 @@
  * about each with the pure functions of core, and the result is written in one round trip: rows
  * that live on are updated, rows that ended move to `outcome`, every lease that ended without
  * ending its execution leaves an `attempt`, and every lease that was taken from a worker before its
- * time leaves a `draining` row (core/fence.h).
+ * time leaves a `draining` row (core/fence.h). An execution that is no longer suspended, whatever
+ * the step, loses its `suspension` in the same transaction, and has a `resumption` if it goes on.
  */
 
 #include "engine/job/change.h"
@@ -156,6 +157,8 @@ static enum weft_ended end_without_lease(enum weft_state state)
 {
     if (state == WEFT_STATE_SKIPPED)
         return WEFT_ENDED_SKIPPED;
+    if (state == WEFT_STATE_FAILED) /* no other step fails an execution without a lease */
+        return WEFT_ENDED_SUSPENSION_TIMEOUT;
     return state == WEFT_STATE_EXPIRED ? WEFT_ENDED_EXPIRED : WEFT_ENDED_CANCELLED;
 }
 
@@ -207,7 +210,17 @@ static void put_draining(struct weft_draining_add_item *item, const struct weft_
     item->ended = change->step.ended;
 }
 
-/* Which of the four statements a change needs. */
+static void put_resumption(struct weft_resumption_put_item *item, const struct weft_change *change,
+                           weft_usec now_us)
+{
+    item->id = change->before.id;
+    item->epoch = change->before.epoch;
+    item->at = now_us;
+    item->by = change->resumed;
+    item->reason = change->reason;
+}
+
+/* Which of the statements a change needs. */
 static bool lives_on(const struct weft_change *change)
 {
     return change->apply && weft_state_living(change->step.after.state);
@@ -228,6 +241,17 @@ static bool drains(const struct weft_change *change)
     return change->apply && change->drains;
 }
 
+static bool wakes(const struct weft_change *change)
+{
+    return change->apply && change->before.state == WEFT_STATE_SUSPENDED &&
+           change->step.after.state != WEFT_STATE_SUSPENDED;
+}
+
+static bool resumes(const struct weft_change *change)
+{
+    return wakes(change) && weft_state_living(change->step.after.state);
+}
+
 static size_t count_if(const struct weft_changes *changes,
                        bool (*fits)(const struct weft_change *change))
 {
@@ -237,7 +261,7 @@ static size_t count_if(const struct weft_changes *changes,
     return count;
 }
 
-enum { PUT, END, ATTEMPT, DRAINING };
+enum { PUT, END, ATTEMPT, DRAINING, WAKE, RESUME };
 
 void weft_change_calls(struct weft_tx *tx, const struct weft_changes *changes,
                        struct weft_call ret_call[WEFT_CHANGE_CALLS])
@@ -254,6 +278,10 @@ void weft_change_calls(struct weft_tx *tx, const struct weft_changes *changes,
         weft_call_attempt_add(&ret_call[ATTEMPT], tx->arena, count_if(changes, leaves_attempt));
     struct weft_draining_add_in *draining =
         weft_call_draining_add(&ret_call[DRAINING], tx->arena, count_if(changes, drains));
+    struct weft_suspension_drop_in *wake =
+        weft_call_suspension_drop(&ret_call[WAKE], tx->arena, count_if(changes, wakes));
+    struct weft_resumption_put_in *resume =
+        weft_call_resumption_put(&ret_call[RESUME], tx->arena, count_if(changes, resumes));
     end->now = tx->now_us;
     draining->now = tx->now_us;
 
@@ -268,6 +296,10 @@ void weft_change_calls(struct weft_tx *tx, const struct weft_changes *changes,
             put_attempt(&attempt->row[row[ATTEMPT]++], change, tx->now_us);
         if (drains(change))
             put_draining(&draining->row[row[DRAINING]++], change);
+        if (wakes(change))
+            wake->row[row[WAKE]++].id = change->before.id;
+        if (resumes(change))
+            put_resumption(&resume->row[row[RESUME]++], change, tx->now_us);
     }
 }
 
@@ -292,14 +324,31 @@ bool weft_change_ends(const struct weft_changes *changes)
     return count_if(changes, ends) > 0;
 }
 
+enum weft_rc weft_change_run(struct weft_tx *tx, struct weft_changes *changes,
+                             struct weft_call *call, size_t count, struct weft_err *err)
+{
+    struct weft_rows *rows = weft_new_array(tx->arena, struct weft_rows, count);
+    struct weft_rows ended[WEFT_CHANGE_CALLS] = {0};
+    size_t kept = 0, end = count;
+    weft_change_calls(tx, changes, call);
+    for (size_t i = 0; i < count; i++) {
+        if (call[i].rows == 0)
+            continue;
+        if (i == END)
+            end = kept;
+        call[kept++] = call[i];
+    }
+    enum weft_rc rc = kept ? weft_tx_run(tx, call, kept, rows, err) : WEFT_OK;
+    if (!rc && end < kept)
+        ended[END] = rows[end];
+    return rc ? rc : weft_change_wrote(tx, changes, ended, err);
+}
+
 enum weft_rc weft_change_write(struct weft_tx *tx, struct weft_changes *changes,
                                struct weft_err *err)
 {
     struct weft_call call[WEFT_CHANGE_CALLS];
-    struct weft_rows rows[WEFT_CHANGE_CALLS];
-    weft_change_calls(tx, changes, call);
-    enum weft_rc rc = weft_tx_run(tx, call, WEFT_CHANGE_CALLS, rows, err);
-    return rc ? rc : weft_change_wrote(tx, changes, rows, err);
+    return weft_change_run(tx, changes, call, WEFT_CHANGE_CALLS, err);
 }
 
 void weft_change_news(struct weft_commit_effects *news, const struct weft_changes *changes)
@@ -322,7 +371,8 @@ void weft_change_news(struct weft_commit_effects *news, const struct weft_change
         }
         if (after->state == WEFT_STATE_READY && before->state != WEFT_STATE_READY)
             weft_news_of(news, before->queue)->ready++;
-        if (after->state == WEFT_STATE_DELAYED && after->due_us != before->due_us)
+        if ((after->state == WEFT_STATE_DELAYED || after->state == WEFT_STATE_SUSPENDED) &&
+            after->due_us != before->due_us)
             weft_news_due(news, after->due_us);
         if (after->deadline_us != before->deadline_us)
             weft_news_due(news, after->deadline_us);

@@ -6,6 +6,7 @@
 
 #include "core/state.h"
 #include "store/store.h"
+#include "weft/weft.h"
 
 struct weft_commit_effects;
 struct weft_outcome_back_item;
@@ -15,8 +16,9 @@ struct weft_tx;
 struct weft_change {
     struct weft_live before;
     struct weft_step step;
-    bool apply;  /* false: leave the row alone */
-    bool drains; /* its lease does, if it is applied; set by weft_change_calls() */
+    bool apply;                   /* false: leave the row alone */
+    bool drains;                  /* its lease does, if it is applied; set by weft_change_calls() */
+    enum weft_resumed_by resumed; /* of a step that resumes it */
     const char *by;
     const char *reason;
     const char *error_class;
@@ -31,7 +33,7 @@ struct weft_changes {
 };
 
 /* The calls of weft_change_write(), for a caller that runs them together with others. */
-enum { WEFT_CHANGE_CALLS = 4 };
+enum { WEFT_CHANGE_CALLS = 6 };
 
 /* Locks the living rows of the ids, in their order, in tx. Ids that are not living are missing. */
 WEFT_MUST_CHECK enum weft_rc weft_change_lock(struct weft_tx *tx, const struct weft_id *id,
@@ -58,6 +60,11 @@ bool weft_change_step(struct weft_change *change, const struct weft_event *event
 /* Writes all that apply: rows that live on, outcomes, attempts; in one round trip. */
 WEFT_MUST_CHECK enum weft_rc weft_change_write(struct weft_tx *tx, struct weft_changes *changes,
                                                struct weft_err *err);
+/* The same together with calls of the caller, which stand behind WEFT_CHANGE_CALLS free places.
+ * Calls without rows are left out, and what others return is not kept. */
+WEFT_MUST_CHECK enum weft_rc weft_change_run(struct weft_tx *tx, struct weft_changes *changes,
+                                             struct weft_call *call, size_t count,
+                                             struct weft_err *err);
 void weft_change_calls(struct weft_tx *tx, const struct weft_changes *changes,
                        struct weft_call ret_call[WEFT_CHANGE_CALLS]);
 WEFT_MUST_CHECK enum weft_rc weft_change_wrote(struct weft_tx *tx, struct weft_changes *changes,

@@ -413,6 +413,8 @@ void weft_claim_end(struct weft_tx *tx, struct weft_joint_call *call, struct wef
     }
     if (!call->rc)
         call->rc = claim_all(engine, all, &call->err);
+    if (!call->rc && all->resumed > 0)
+        call->rc = weft_claim_signals(engine, all, &call->err);
     if (!call->rc)
         call->rc = weft_claim_upstreams(engine, all, &call->err);
     if (!call->rc)

@@ -270,6 +270,8 @@ static void give(struct weft_claiming *all, struct weft_want *want, const struct
         .lease_expires_us = row->due,
         .flow = row->flow.value,
     };
+    if (row->has & WEFT_HAS_RESUMPTION)
+        weft_claim_add_resumed(all);
     item->tags = weft_tags_parse(row->tags, all->out, &item->tag_count);
     size_t size = row->size;
     if (row->flow.set)

@@ -74,6 +74,7 @@ struct weft_claiming {
     struct weft_claimed *item;
     size_t items, items_max;
     size_t members;         /* of flows, in item */
+    size_t resumed;         /* in item, that were suspended, perhaps */
     bool *apart;            /* for each item: it comes after too many to read along; see below */
     size_t fan_in;          /* upstreams of the members that are not */
     size_t bytes;           /* carried by item: the sum of weft_live.size */
@@ -128,6 +129,13 @@ void weft_claim_drop_floors(struct weft_engine *engine, const struct weft_claimi
 
 /* The last item is a member of a flow; its claim carries so many bytes: weft_live.size. */
 void weft_claim_add_member(struct weft_claiming *all, size_t bytes);
+
+/* The last item may have been suspended: it is marked by resumed_by until it is known. */
+void weft_claim_add_resumed(struct weft_claiming *all);
+
+/* Gives resumed executions their signals; claim_signals.c. */
+WEFT_MUST_CHECK enum weft_rc weft_claim_signals(struct weft_engine *engine,
+                                                struct weft_claiming *all, struct weft_err *err);
 
 /* Gives members of flows their names and upstreams, but for the items that are read apart. */
 WEFT_MUST_CHECK enum weft_rc weft_claim_upstreams(struct weft_engine *engine,

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Control by id: cancel, reprioritize, revoke, set deadline, replay. By filter: control_filter.c.
+ * Control by id: cancel, reprioritize, revoke, set deadline, resume, replay. By filter:
+ * control_filter.c.
  *
  * The first four lock the living rows in the order of their ids. Replay locks outcomes in the same
  * order; an id is in one of the two, so the two kinds of call never hold each other's rows. Before
@@ -62,6 +63,8 @@ static const struct {
                            "only a running execution has a lease to revoke"},
     [WEFT_STEER_SET_DEADLINE] = {WEFT_EVENT_SET_DEADLINE, WEFT_REPEATS_LATER,
                                  "only a living execution can get a deadline"},
+    [WEFT_STEER_RESUME] = {WEFT_EVENT_RESUME, WEFT_REPEATS_TOGETHER,
+                           "only a suspended execution can be resumed"},
 };
 
 static struct weft_event event_for(enum weft_steer_kind kind, const struct weft_steer *item)
@@ -203,6 +206,7 @@ static enum weft_rc steer_body(struct weft_tx *tx, void *context, struct weft_er
         if (!weft_change_step(change, &event))
             continue;
         change->by = "operator";
+        change->resumed = WEFT_RESUMED_BY_OPERATOR;
         change->reason = call->steering->item[i].reason;
         change->apply = !same_row(&change->before, &change->step.after);
         call->answer[i] =

@@ -281,16 +281,22 @@ struct weft_lease_call weft_lease_call(const struct weft_lease_op *op, const voi
     };
 }
 
+enum weft_rc weft_lease_run_call(struct weft_engine *engine, struct weft_lease_call *call,
+                                 struct weft_err *err)
+{
+    struct weft_arena *arena = weft_arena_new();
+    struct weft_chunks chunks = weft_lease_begin(call, arena);
+    enum weft_rc rc = run_chunks(engine, call, &chunks, err);
+    weft_arena_free(arena);
+    return rc;
+}
+
 enum weft_rc weft_lease_run(struct weft_engine *engine, const struct weft_lease_op *op,
                             const void *item, size_t count, struct weft_arena *errors,
                             struct weft_lease_result *ret_answer, struct weft_err *err)
 {
-    struct weft_arena *arena = weft_arena_new();
     struct weft_lease_call call = weft_lease_call(op, item, count, errors, ret_answer);
-    struct weft_chunks chunks = weft_lease_begin(&call, arena);
-    enum weft_rc rc = run_chunks(engine, &call, &chunks, err);
-    weft_arena_free(arena);
-    return rc;
+    return weft_lease_run_call(engine, &call, err);
 }
 
 struct weft_lease_result *weft_lease_found(struct weft_lease_call *call, const struct weft_id *id,

@@ -71,12 +71,15 @@ WEFT_MUST_CHECK enum weft_rc weft_lease_run_chunk(struct weft_engine *engine,
 WEFT_MUST_CHECK enum weft_rc weft_lease_end_chunk(struct weft_tx *tx, struct weft_lease_call *call,
                                                   enum weft_rc rc, struct weft_err *err);
 
-/* Runs a whole call. */
+/* Runs a whole call; the second one of an operation with answers of its own. */
 WEFT_MUST_CHECK enum weft_rc weft_lease_run(struct weft_engine *engine,
                                             const struct weft_lease_op *op, const void *item,
                                             size_t count, struct weft_arena *arena,
                                             struct weft_lease_result *ret_answer,
                                             struct weft_err *err);
+
+WEFT_MUST_CHECK enum weft_rc
+weft_lease_run_call(struct weft_engine *engine, struct weft_lease_call *call, struct weft_err *err);
 
 /* Item k of the chunk, of the operation's own type, and its answer. */
 const void *weft_lease_item(const struct weft_lease_call *call, size_t k);

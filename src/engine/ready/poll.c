@@ -59,6 +59,15 @@ static void read_flows(const struct weft_poll_out *row, weft_usec *due_us)
     }
 }
 
+/* When suspensions and waitpoints have their time, and whether signing keys have changed. */
+static void read_waiting(struct weft_engine *engine, const struct weft_poll_out *row,
+                         weft_usec *due_us)
+{
+    due_us[WEFT_SCANNER_SUSPENSION_TIMEOUT] = due_after(row->a, 0);
+    due_us[WEFT_SCANNER_WAITPOINT_EXPIRY] = due_after(row->b, 0);
+    weft_keys_seen(&engine->keys, row->c.value, row->d.value);
+}
+
 /*
  * Sorts the rows into the answer and the list. Marks the interned rows that are retired, so that
  * their ids are not written any more: see unused.h.
@@ -82,6 +91,8 @@ static void read_rows(struct weft_engine *engine, const struct weft_rows *rows,
         } else if (row->what == WEFT_POLL_DUE) { /* the row comes before the rows of flows */
             weft_pass_due((const struct weft_opt_i64[]){row->a, row->b, row->c, row->d},
                           poll->due_us);
+        } else if (row->what == WEFT_POLL_WAITING) {
+            read_waiting(engine, row, poll->due_us);
         } else if (row->what == WEFT_POLL_HINTS || row->what == WEFT_POLL_FLOWS) {
             read_flows(row, poll->due_us);
         } else if (row->what == WEFT_POLL_UNTOLD) {

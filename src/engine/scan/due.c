@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The scanners over due rows of `live`: leases, attempts, deadlines, delays. A pass is one
- * transaction over at most `batch` rows: it takes due rows, decides about each, and writes them.
+ * The scanners over due rows of `live`: leases, attempts, deadlines, delays, suspensions. A pass is
+ * one transaction over at most `batch` rows: it takes due rows, decides about each, and writes
+ * them.
  *
  * Turns between namespaces, for passes that cannot take all due rows:
  *
@@ -60,8 +61,11 @@ struct due {
     uint64_t missed;              /* rows that were due in the snapshot, but not taken */
     bool more;
     struct weft_changes changes;
-    struct weft_rows promoted; /* delayed rows, which the statement itself made ready */
-    struct weft_rows drained;  /* `draining` rows whose lease time has run out */
+    struct weft_rows promoted;    /* delayed rows, which the statement itself made ready */
+    struct weft_rows drained;     /* `draining` rows whose lease time has run out */
+    struct weft_rows suspensions; /* of the rows that timed out; in the order of their ids */
+    struct weft_id *escalated;    /* of these, left to an operator */
+    size_t escalations;
 };
 
 /* ---- What becomes of a due row --------------------------------------------------------------- */
@@ -117,7 +121,72 @@ static void expire(struct due *due, struct weft_change *change)
     (void)weft_change_step(change, &(struct weft_event){.kind = WEFT_EVENT_EXPIRE});
 }
 
-/* In the order of the times in the poll's row. */
+/* Finds the suspension of a row; NULL: it has none, which invariant_check reports. */
+static const struct weft_suspension_read_out *find_suspension(const struct due *due,
+                                                              const struct weft_id *id)
+{
+    for (size_t i = 0; i < due->suspensions.count; i++)
+        if (weft_id_cmp(&weft_out_suspension_read(&due->suspensions)[i].id, id) == 0)
+            return &weft_out_suspension_read(&due->suspensions)[i];
+    return NULL;
+}
+
+/* Suspensions that timed out: what becomes of the execution is as its worker asked. */
+static void end_suspension(struct due *due, struct weft_change *change)
+{
+    static const enum weft_event_kind kind[] = {
+        [WEFT_ON_TIMEOUT_FAIL] = WEFT_EVENT_FAIL,
+        [WEFT_ON_TIMEOUT_CANCEL] = WEFT_EVENT_CANCEL,
+        [WEFT_ON_TIMEOUT_EXPIRE] = WEFT_EVENT_EXPIRE,
+        [WEFT_ON_TIMEOUT_RESUME] = WEFT_EVENT_RESUME,
+        [WEFT_ON_TIMEOUT_ESCALATE] = WEFT_EVENT_ESCALATE,
+    };
+    const struct weft_suspension_read_out *row = find_suspension(due, &change->before.id);
+    unsigned what = row && (unsigned)row->on_timeout < WEFT_LEN(kind) ? (unsigned)row->on_timeout
+                                                                      : WEFT_ON_TIMEOUT_FAIL;
+    struct weft_event event = {.kind = kind[what], .how = WEFT_ENDED_SUSPENSION_TIMEOUT};
+    if (event.kind == WEFT_EVENT_RESUME && row->delay) {
+        event.kind = WEFT_EVENT_RESUME_LATER;
+        event.due_us = due->tx->now_us + row->delay;
+    }
+    change->by = "suspension_timeout";
+    change->resumed = WEFT_RESUMED_BY_TIMEOUT;
+    if (event.kind == WEFT_EVENT_FAIL) {
+        change->error_class = "suspension_timeout";
+        change->error_message = "what it waited for did not come in time";
+    } else if (event.kind != WEFT_EVENT_RESUME && event.kind != WEFT_EVENT_RESUME_LATER) {
+        change->reason = "suspension_timeout";
+    }
+    (void)weft_change_step(change, &event); /* suspended rows only: the statements say so */
+    if (event.kind == WEFT_EVENT_ESCALATE)
+        due->escalated[due->escalations++] = change->before.id;
+}
+
+/* The suspensions of the rows that a pass has locked. */
+static enum weft_rc read_suspensions(struct due *due, struct weft_err *err)
+{
+    struct weft_call call;
+    size_t count = due->changes.count;
+    struct weft_suspension_read_in *in = weft_call_suspension_read(&call, due->tx->arena, count);
+    due->escalated = weft_new_array(due->tx->arena, struct weft_id, count + 1);
+    due->escalations = 0;
+    for (size_t i = 0; i < count; i++)
+        in->row[i].id = due->changes.change[i].before.id;
+    return weft_tx_run(due->tx, &call, 1, &due->suspensions, err);
+}
+
+static enum weft_rc mark_escalated(struct due *due, struct weft_err *err)
+{
+    struct weft_call call;
+    struct weft_suspension_escalate_in *in =
+        weft_call_suspension_escalate(&call, due->tx->arena, due->escalations);
+    in->at = due->tx->now_us;
+    for (size_t i = 0; i < due->escalations; i++)
+        in->row[i].id = due->escalated[i];
+    return due->escalations ? weft_tx_run(due->tx, &call, 1, NULL, err) : WEFT_OK;
+}
+
+/* In the order of the times in the poll's row; the last has its time in another row. */
 static const struct due_scanner {
     enum weft_scanner scanner;
     void (*decide)(struct due *due, struct weft_change *change); /* NULL: the statement changes */
@@ -125,7 +194,7 @@ static const struct due_scanner {
     enum weft_stmt take;
     enum weft_stmt next;        /* when the next row is due */
     enum weft_stmt lanes, turn; /* for passes that take turns: turns.sql */
-} scanners[WEFT_PASS_TIMES] = {
+} scanners[WEFT_PASS_TIMES + 1] = {
     {WEFT_SCANNER_LEASE_EXPIRY, lose_lease, true, WEFT_STMT_DUE_LEASES, WEFT_STMT_NEXT_LEASE,
      WEFT_STMT_LEASE_LANES, WEFT_STMT_LEASE_TURNS},
     {WEFT_SCANNER_ATTEMPT_TIMEOUT, time_out, true, WEFT_STMT_DUE_ATTEMPTS, WEFT_STMT_NEXT_ATTEMPT,
@@ -134,6 +203,8 @@ static const struct due_scanner {
      WEFT_STMT_NEXT_DEADLINE, WEFT_STMT_DEADLINE_LANES, WEFT_STMT_DEADLINE_TURNS},
     {WEFT_SCANNER_DELAYED_PROMOTER, NULL, false, WEFT_STMT_PROMOTE_DUE, WEFT_STMT_NEXT_DELAYED,
      WEFT_STMT_DELAYED_LANES, WEFT_STMT_DELAYED_TURNS},
+    {WEFT_SCANNER_SUSPENSION_TIMEOUT, end_suspension, false, WEFT_STMT_DUE_SUSPENSIONS,
+     WEFT_STMT_NEXT_SUSPENSION, WEFT_STMT_SUSPENSION_LANES, WEFT_STMT_SUSPENSION_TURNS},
 };
 
 void weft_pass_due(const struct weft_opt_i64 time[WEFT_PASS_TIMES],
@@ -305,15 +376,20 @@ static enum weft_rc decide_rows(struct due *due, const struct weft_rows *rows, s
     struct weft_pass *pass = due->pass;
     enum weft_rc rc = WEFT_OK;
     due->changes = weft_change_rows(rows, due->tx->arena);
+    bool waiting = due->scanner->scanner == WEFT_SCANNER_SUSPENSION_TIMEOUT;
     if (due->scanner->needs_rules)
         rc = weft_change_rules(due->tx, &due->changes, err);
+    if (waiting && due->changes.count > 0)
+        rc = read_suspensions(due, err);
     for (size_t i = 0; i < due->changes.count && !rc; i++) {
         struct weft_change *change = &due->changes.change[i];
         due->scanner->decide(due, change);
         pass->report.handled += change->apply;
         pass->report.failed += change->apply && !weft_state_living(change->step.after.state);
     }
-    return rc || due->changes.count == 0 ? rc : weft_change_write(due->tx, &due->changes, err);
+    if (!rc && due->changes.count > 0)
+        rc = weft_change_write(due->tx, &due->changes, err);
+    return rc || !waiting ? rc : mark_escalated(due, err);
 }
 
 /*

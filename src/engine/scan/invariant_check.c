@@ -148,7 +148,9 @@ static void remember(const struct check *check, struct weft_engine *engine,
 static bool is_empty(const struct weft_sample_bounds_out *ends)
 {
     return !ends->first.set && !ends->first_live.set && !ends->first_outcome.set &&
-           !ends->first_attempt.set && !ends->first_progress.set && !ends->first_namespace.set;
+#define SIDE(table, TABLE, bit) !ends->first_##table.set &&
+#include "core/tables.def"
+           !ends->first_namespace.set;
 }
 
 static enum weft_rc look(struct weft_tx *tx, void *context, struct weft_err *err)

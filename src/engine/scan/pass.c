@@ -43,33 +43,33 @@ static const struct scanner {
     struct weft_scanner_info info;
     weft_pass_fn *run;
 } scanners[WEFT_SCANNER_COUNT] = {
-    /* clang-format off: the interval in seconds, rows of a batch, flags, counters */
-    SCANNER(INTAKE, intake, 1, WEFT_BATCH_MAX, WEFT_BATCH_MAX, TIMED | PARTITIONED, "processed",
-            "refused", "existing_id") DUE_ROWS(LEASE_EXPIRY, lease_expiry, TAKES_LEASES)
-        DUE_ROWS(ATTEMPT_TIMEOUT, attempt_timeout,
-                 TAKES_LEASES) DUE_ROWS(DELAYED_PROMOTER, delayed_promoter,
-                                        0) DUE_ROWS(EXECUTION_DEADLINE, execution_deadline, 0)
-            SCANNER(WORKER_EXPIRY, worker_expiry, 30, WEFT_BATCH_MAX, WEFT_BATCH_MAX, 0,
-                    "processed", "replicas", "holding_leases", "skipped_locked")
-                SCANNER(INVARIANT_CHECK, invariant_check, 60, WEFT_BATCH_MAX, WEFT_BATCH_MAX,
-                        PARTITIONED, "sampled", "in_neither", "in_both", "epoch_disorder",
-                        "orphans", "repaired")
-                    SCANNER(RETENTION, retention, 60, 200, 10 * WEFT_BATCH_MAX, PARTITIONED,
-                            "processed", "attempts", "keys", "skipped_locked", "flows")
-                        SCANNER(DEPENDENCY, dependency, 1, FLOWS_BATCH, WEFT_BATCH_MAX,
-                                TIMED | PARTITIONED, "scanned", "reconciled", "noop", "errors")
-                            SCANNER(EDGE_CANCEL_DISPATCHER, edge_cancel_dispatcher, 1, FLOWS_BATCH,
-                                    WEFT_BATCH_MAX, TIMED | PARTITIONED, "dispatched", "orphaned",
-                                    "skipped_locked", "errors")
-                                SCANNER(EDGE_CANCEL_RECONCILER, edge_cancel_reconciler, 10,
-                                        WEFT_BATCH_MAX, WEFT_BATCH_MAX, TIMED | PARTITIONED,
-                                        "stale_removed", "completed_drain", "no_op")
-                                    SCANNER(CANCEL_BACKLOG, cancel_backlog, 1, FLOWS_BATCH,
-                                            WEFT_BATCH_MAX, TIMED | PARTITIONED, "processed",
-                                            "cancelled", "removed", "skipped_locked")
-                                        SCANNER(UNUSED_NAMES, unused_names, 10, 5 * WEFT_BATCH_MAX,
-                                                10 * WEFT_BATCH_MAX, 0, "scanned", "noted",
-                                                "retired", "removed", "wanted_again")
+    /* The interval in seconds, rows of a batch, flags, counters. */
+    /* clang-format off */
+    SCANNER(INTAKE, intake, 1, WEFT_BATCH_MAX, WEFT_BATCH_MAX, TIMED | PARTITIONED,
+            "processed", "refused", "existing_id")
+    DUE_ROWS(LEASE_EXPIRY, lease_expiry, TAKES_LEASES)
+    DUE_ROWS(ATTEMPT_TIMEOUT, attempt_timeout, TAKES_LEASES)
+    DUE_ROWS(DELAYED_PROMOTER, delayed_promoter, 0)
+    DUE_ROWS(EXECUTION_DEADLINE, execution_deadline, 0)
+    SCANNER(WORKER_EXPIRY, worker_expiry, 30, WEFT_BATCH_MAX, WEFT_BATCH_MAX, 0,
+            "processed", "replicas", "holding_leases", "skipped_locked")
+    SCANNER(INVARIANT_CHECK, invariant_check, 60, WEFT_BATCH_MAX, WEFT_BATCH_MAX, PARTITIONED,
+            "sampled", "in_neither", "in_both", "epoch_disorder", "orphans", "repaired")
+    SCANNER(RETENTION, retention, 60, 200, 10 * WEFT_BATCH_MAX, PARTITIONED,
+            "processed", "attempts", "keys", "skipped_locked", "flows")
+    SCANNER(DEPENDENCY, dependency, 1, FLOWS_BATCH, WEFT_BATCH_MAX, TIMED | PARTITIONED,
+            "scanned", "reconciled", "noop", "errors")
+    SCANNER(EDGE_CANCEL_DISPATCHER, edge_cancel_dispatcher, 1, FLOWS_BATCH, WEFT_BATCH_MAX,
+            TIMED | PARTITIONED, "dispatched", "orphaned", "skipped_locked", "errors")
+    SCANNER(EDGE_CANCEL_RECONCILER, edge_cancel_reconciler, 10, WEFT_BATCH_MAX, WEFT_BATCH_MAX,
+            TIMED | PARTITIONED, "stale_removed", "completed_drain", "no_op")
+    SCANNER(CANCEL_BACKLOG, cancel_backlog, 1, FLOWS_BATCH, WEFT_BATCH_MAX, TIMED | PARTITIONED,
+            "processed", "cancelled", "removed", "skipped_locked")
+    SCANNER(UNUSED_NAMES, unused_names, 10, 5 * WEFT_BATCH_MAX, 10 * WEFT_BATCH_MAX, 0,
+            "scanned", "noted", "retired", "removed", "wanted_again")
+    DUE_ROWS(SUSPENSION_TIMEOUT, suspension_timeout, 0)
+    SCANNER(WAITPOINT_EXPIRY, waitpoint_expiry, 1, WEFT_BATCH_MAX, WEFT_BATCH_MAX,
+            TIMED | PARTITIONED, "processed", "skipped_locked")
     /* clang-format on */
 };
 

@@ -1,0 +1,174 @@
+-- Waiting: suspensions, waitpoints, signals, signing keys. All rows about an execution are read and written under
+-- the lock of its living row (live_lock), in later statements than the lock.
+
+-- name: waitpoints_bound (id uuid[], bound int[])
+-- returns: waitpoint uuid, id uuid, created bigint, expires bigint?, closed bigint?, epoch int, bound int, signals int, key int, replay smallint, name text
+-- The waitpoints of executions that belong to the suspension of an epoch; 0: pending ones, also closed ones.
+SELECT @{waitpoint_columns w}
+  FROM unnest(:id, :bound) AS i(id, bound)
+ CROSS JOIN LATERAL (SELECT * FROM weft.waitpoint x WHERE x.id = i.id AND x.bound = i.bound OFFSET 0) w;
+
+-- name: waitpoints_named (waitpoint uuid[])
+-- returns: waitpoint uuid, id uuid, created bigint, expires bigint?, closed bigint?, epoch int, bound int, signals int, key int, replay smallint, name text
+SELECT @{waitpoint_columns w}
+  FROM unnest(:waitpoint) AS i(waitpoint)
+ CROSS JOIN LATERAL (SELECT * FROM weft.waitpoint x WHERE x.waitpoint = i.waitpoint OFFSET 0) w;
+
+-- name: waitpoint_add (waitpoint uuid[], id uuid[], created bigint[], expires bigint?[], epoch int[], bound int[], key int[], replay smallint[], name text[])
+INSERT INTO weft.waitpoint (waitpoint, id, created, expires, epoch, bound, signals, key, replay, name)
+SELECT waitpoint, id, created, expires, epoch, bound, 0, key, replay, name
+  FROM unnest(:waitpoint, :id, :created, :expires, :epoch, :bound, :key, :replay, :name)
+    AS i(waitpoint, id, created, expires, epoch, bound, key, replay, name);
+
+-- name: waitpoint_bind (waitpoint uuid[], bound int[])
+-- Pending waitpoints become those of a suspension.
+UPDATE weft.waitpoint w SET bound = i.bound
+  FROM unnest(:waitpoint, :bound) AS i(waitpoint, bound) WHERE w.waitpoint BETWEEN i.waitpoint AND i.waitpoint;
+
+-- name: waitpoint_count (waitpoint uuid[], signals int[])
+UPDATE weft.waitpoint w SET signals = i.signals
+  FROM unnest(:waitpoint, :signals) AS i(waitpoint, signals) WHERE w.waitpoint BETWEEN i.waitpoint AND i.waitpoint;
+
+-- name: suspension_read (id uuid[])
+-- returns: id uuid, epoch int, since bigint, condition text, on_timeout smallint, delay bigint, escalated bigint?, reason text?
+SELECT s.id, s.epoch, s.since, s.condition, s.on_timeout, s.delay, s.escalated, s.reason
+  FROM unnest(:id) AS i(id)
+ CROSS JOIN LATERAL (SELECT * FROM weft.suspension x WHERE x.id = i.id OFFSET 0) s;
+
+-- name: suspension_add (id uuid[], epoch int[], since bigint[], condition text[], on_timeout smallint[], delay bigint[], reason text?[])
+-- An older binary may have ended a suspension without its row.
+INSERT INTO weft.suspension (id, epoch, since, condition, on_timeout, delay, reason)
+SELECT * FROM unnest(:id, :epoch, :since, :condition, :on_timeout, :delay, :reason)
+    ON CONFLICT (id) DO UPDATE SET epoch = excluded.epoch, since = excluded.since, condition = excluded.condition,
+       on_timeout = excluded.on_timeout, delay = excluded.delay, reason = excluded.reason, escalated = NULL;
+
+-- name: suspension_escalate (id uuid[], at bigint)
+UPDATE weft.suspension s SET escalated = :at FROM unnest(:id) AS i(id) WHERE s.id BETWEEN i.id AND i.id;
+
+-- name: suspension_drop (id uuid[])
+-- With the step by which an execution is not suspended any more, whatever that is.
+DELETE FROM weft.suspension s USING unnest(:id) AS i(id) WHERE s.id BETWEEN i.id AND i.id;
+
+-- name: resumption_put (id uuid[], epoch int[], at bigint[], by smallint[], reason text?[])
+INSERT INTO weft.resumption (id, epoch, at, by, reason)
+SELECT * FROM unnest(:id, :epoch, :at, :by, :reason)
+    ON CONFLICT (id) DO UPDATE SET epoch = excluded.epoch, at = excluded.at, by = excluded.by,
+       reason = excluded.reason;
+
+-- name: resumption_drop (id uuid[])
+DELETE FROM weft.resumption r USING unnest(:id) AS i(id) WHERE r.id BETWEEN i.id AND i.id;
+
+-- name: resumption_read (id uuid[])
+-- returns: id uuid, epoch int, at bigint, by smallint, reason text?
+-- Locks nothing: read by the holder of a lease, or for it.
+SELECT r.id, r.epoch, r.at, r.by, r.reason
+  FROM unnest(:id) AS i(id)
+ CROSS JOIN LATERAL (SELECT * FROM weft.resumption x WHERE x.id = i.id OFFSET 0) r;
+
+-- name: signal_heads (id uuid[], waitpoint uuid[])
+-- returns: id uuid, waitpoint uuid, n int, at bigint, name text?, source text?
+-- The signals of waitpoints as a condition sees them, in the order of their arrival at each.
+SELECT i.id, i.waitpoint, s.n, s.at, s.name, s.source
+  FROM unnest(:id, :waitpoint) AS i(id, waitpoint)
+ CROSS JOIN LATERAL (SELECT x.n, x.at, x.name, x.source FROM weft.signal x
+                      WHERE x.id = i.id AND x.waitpoint = i.waitpoint ORDER BY x.n OFFSET 0) s;
+
+-- name: signal_keys (waitpoint uuid[], key text[])
+-- returns: waitpoint uuid, key text, effect smallint
+-- Which of these signals have come before, by their keys.
+SELECT i.waitpoint, i.key, s.effect
+  FROM unnest(:waitpoint, :key) AS i(waitpoint, key)
+ CROSS JOIN LATERAL (SELECT x.effect FROM weft.signal x
+                      WHERE x.waitpoint = i.waitpoint AND x.key = i.key OFFSET 0) s;
+
+-- name: signal_add (id uuid[], waitpoint uuid[], n int[], at bigint[], effect smallint[], name text?[], source text?[], key text?[], content_type text?[], payload bytea?[])
+INSERT INTO weft.signal (id, waitpoint, n, at, effect, name, source, key, content_type, payload)
+SELECT * FROM unnest(:id, :waitpoint, :n, :at, :effect, :name, :source, :key, :content_type, :payload);
+
+-- name: signals_read (id uuid[], bound int[], bytes bigint)
+-- returns: id uuid, waitpoint uuid, waitpoint_name text, n int, at bigint, effect smallint, name text?, source text?, key text?, content_type text?, payload bytea?, more bool
+-- The signals of the waitpoints of a suspension, in the order of their arrival, as long as their payloads are
+-- within `bytes` for an execution. more: the row stands for those beyond, without its payload. Locks nothing.
+SELECT t.id, t.waitpoint, t.waitpoint_name, t.n, t.at, t.effect, t.name, t.source, t.key, t.content_type,
+       CASE WHEN t.sum <= :bytes THEN t.payload END, t.sum > :bytes
+  FROM unnest(:id, :bound) AS i(id, bound)
+ CROSS JOIN LATERAL (
+     SELECT s.*, w.name AS waitpoint_name,
+            sum(coalesce(octet_length(s.payload), 0) + @WEFT_SIGNAL_BYTES) OVER (ORDER BY s.at, s.waitpoint, s.n) AS sum,
+            coalesce(octet_length(s.payload), 0) + @WEFT_SIGNAL_BYTES AS size
+       FROM weft.waitpoint w JOIN weft.signal s ON s.id = w.id AND s.waitpoint = w.waitpoint
+      WHERE w.id = i.id AND w.bound = i.bound
+      ORDER BY s.at, s.waitpoint, s.n) t
+ WHERE t.sum - t.size <= :bytes;
+
+-- name: waitpoints_list (id uuid, after uuid, most int)
+-- returns: waitpoint uuid, id uuid, created bigint, expires bigint?, closed bigint?, epoch int, bound int, signals int, key int, replay smallint, name text
+-- The waitpoints of an execution behind one of them, in the order of their ids. Locks nothing.
+SELECT @{waitpoint_columns w}
+  FROM weft.waitpoint w WHERE w.id = :id AND w.waitpoint > :after ORDER BY w.waitpoint LIMIT :most;
+
+-- name: signals_list (id uuid, after uuid, after_n int, most int, bytes bigint)
+-- returns: waitpoint uuid, waitpoint_name text, n int, at bigint, effect smallint, name text?, source text?, key text?, content_type text?, payload bytea?
+-- The signals of an execution behind one of them, by waitpoint and number, up to `bytes` of payloads, one at least.
+-- Locks nothing.
+SELECT t.waitpoint, (SELECT w.name FROM weft.waitpoint w WHERE w.waitpoint = t.waitpoint), t.n, t.at, t.effect,
+       t.name, t.source, t.key, t.content_type, t.payload
+  FROM (SELECT s.*, sum(coalesce(octet_length(s.payload), 0)) OVER (ORDER BY s.waitpoint, s.n)
+                    - coalesce(octet_length(s.payload), 0) AS before
+          FROM (SELECT * FROM weft.signal x
+                 WHERE x.id = :id AND (x.waitpoint, x.n) > (:after, :after_n)
+                 ORDER BY x.waitpoint, x.n LIMIT :most) s) t
+ WHERE t.before <= :bytes
+ ORDER BY t.waitpoint, t.n;
+
+-- name: waitpoint_expire (now bigint, batch int, ns int, first int, last int)
+-- returns: waitpoint uuid, id uuid
+-- Closes pending waitpoints whose time has passed. A suspend that takes such a waitpoint holds the lock of its row,
+-- or finds it closed.
+UPDATE weft.waitpoint w SET closed = :now
+  FROM (SELECT x.waitpoint FROM weft.waitpoint x
+         WHERE x.bound = 0 AND x.closed IS NULL AND x.expires IS NOT NULL AND x.expires <= :now
+           AND (:ns = 0 OR (SELECT q.namespace FROM weft.queue q
+                             WHERE q.id = (SELECT e.queue FROM weft.execution e WHERE e.id = x.id)) = :ns)
+           AND @{of_partition x.id}
+         ORDER BY x.expires LIMIT :batch
+           FOR UPDATE SKIP LOCKED) d
+ WHERE w.waitpoint BETWEEN d.waitpoint AND d.waitpoint
+RETURNING w.waitpoint, w.id;
+
+-- name: waitpoint_next (now bigint, batch int, ns int, first int, last int)
+-- returns: left bigint, due bigint?
+SELECT (SELECT count(*)
+          FROM (SELECT 1 FROM weft.waitpoint x
+                 WHERE x.bound = 0 AND x.closed IS NULL AND x.expires IS NOT NULL AND x.expires <= :now
+                   AND (:ns = 0 OR (SELECT q.namespace FROM weft.queue q
+                                     WHERE q.id = (SELECT e.queue FROM weft.execution e WHERE e.id = x.id)) = :ns)
+                   AND @{of_partition x.id}
+                 ORDER BY x.expires LIMIT :batch) s),
+       (SELECT x.expires FROM weft.waitpoint x
+         WHERE x.bound = 0 AND x.closed IS NULL AND x.expires IS NOT NULL AND x.expires > :now
+         ORDER BY x.expires LIMIT 1);
+
+-- name: keys_read ()
+-- returns: id int, secret bytea, created bigint, retires bigint?
+SELECT id, secret, created, retires FROM weft.signing_key ORDER BY id;
+
+-- name: key_lock ()
+-- returns: version int
+-- A process that makes a key waits here for others that do, and then sees theirs.
+SELECT version FROM weft.schema FOR UPDATE;
+
+-- name: key_add (secret bytea, created bigint, oldest int)
+-- returns: id int
+-- The first key is the first use of waiting: binaries that do not know it may not use the store any more.
+WITH raised AS (
+    UPDATE weft.schema SET oldest_binary = :oldest WHERE oldest_binary < :oldest
+)
+INSERT INTO weft.signing_key (secret, created) VALUES (:secret, :created) RETURNING id;
+
+-- name: key_retire (id int, retires bigint)
+-- The keys before this one verify until then, or until an earlier time that they have.
+UPDATE weft.signing_key SET retires = least(coalesce(retires, :retires), :retires) WHERE id < :id;
+
+-- name: keys_remove (now bigint)
+DELETE FROM weft.signing_key WHERE retires IS NOT NULL AND retires < :now;

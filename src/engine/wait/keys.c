@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "engine/wait/keys.h"
+
+#include "base/alloc.h"
+#include "base/arena.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/id.h"
+#include "engine/engine_state.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { OLDEST_BINARY = 24 }; /* the first that knows suspensions: 0024-waiting */
+
+#define REST_US (50 * WEFT_MS) /* between two looks at the store for keys that are not known */
+
+void weft_keys_init(struct weft_keys *keys)
+{
+    *keys = (struct weft_keys){0};
+    pthread_mutex_init(&keys->lock, NULL);
+}
+
+/* Secrets do not stay in memory that is used for something else. */
+static void forget(struct weft_signing_key *key, size_t count)
+{
+    if (key)
+        explicit_bzero(key, count * sizeof(*key));
+    free(key);
+}
+
+void weft_keys_done(struct weft_keys *keys)
+{
+    forget(keys->key, keys->count);
+    pthread_mutex_destroy(&keys->lock);
+}
+
+void weft_keys_seen(struct weft_keys *keys, int64_t last, int64_t retires)
+{
+    pthread_mutex_lock(&keys->lock);
+    keys->stale |= keys->seen[0] != last || keys->seen[1] != retires;
+    keys->seen[0] = last;
+    keys->seen[1] = retires;
+    pthread_mutex_unlock(&keys->lock);
+}
+
+/* ---- Reading --------------------------------------------------------------------------------- */
+
+static void keep(struct weft_keys *keys, const struct weft_rows *rows)
+{
+    struct weft_signing_key *key = weft_alloc(rows->count + 1, sizeof(*key));
+    for (size_t i = 0; i < rows->count; i++) {
+        const struct weft_keys_read_out *row = &weft_out_keys_read(rows)[i];
+        key[i] = (struct weft_signing_key){
+            .id = row->id, .created_us = row->created, .retires_us = row->retires.value};
+        memcpy(key[i].secret, row->secret.data,
+               row->secret.size < sizeof(key[i].secret) ? row->secret.size : sizeof(key[i].secret));
+    }
+    pthread_mutex_lock(&keys->lock);
+    forget(keys->key, keys->count);
+    keys->key = key;
+    keys->count = rows->count;
+    pthread_mutex_unlock(&keys->lock);
+}
+
+static enum weft_rc read_keys(struct weft_engine *engine, struct weft_err *err)
+{
+    struct weft_keys *keys = &engine->keys;
+    pthread_mutex_lock(&keys->lock);
+    keys->stale = false; /* a change from here on is seen by a later poll */
+    keys->read_us = weft_boot_us();
+    pthread_mutex_unlock(&keys->lock);
+    struct weft_arena *arena = weft_arena_new();
+    struct weft_call call;
+    struct weft_rows rows = {0};
+    weft_call_init(&call, arena, WEFT_STMT_KEYS_READ, 0);
+    enum weft_rc rc = weft_tx_once(engine, WEFT_TX_READ, &call, arena, &rows, err);
+    if (!rc) {
+        keep(keys, &rows);
+    } else {
+        pthread_mutex_lock(&keys->lock);
+        keys->stale = true;
+        pthread_mutex_unlock(&keys->lock);
+    }
+    weft_arena_free(arena);
+    return rc;
+}
+
+/* A key by its number, 0: the newest. False: it is not in memory. */
+static bool find(struct weft_keys *keys, int32_t id, struct weft_signing_key *ret_key)
+{
+    bool found = false;
+    pthread_mutex_lock(&keys->lock);
+    for (size_t i = 0; i < keys->count; i++)
+        if (keys->key[i].id == id || (id == 0 && i == keys->count - 1)) {
+            *ret_key = keys->key[i];
+            found = true;
+        }
+    pthread_mutex_unlock(&keys->lock);
+    return found;
+}
+
+/* Whether the keys in memory are those of a moment ago, as far as this process can know. */
+static bool is_fresh(struct weft_keys *keys)
+{
+    pthread_mutex_lock(&keys->lock);
+    bool fresh = keys->read_us != 0 && !keys->stale;
+    pthread_mutex_unlock(&keys->lock);
+    return fresh;
+}
+
+static bool is_good(struct weft_engine *engine, const struct weft_signing_key *key)
+{
+    return key->retires_us == 0 || weft_clock_now(engine->clock) < key->retires_us;
+}
+
+/* ---- Making ---------------------------------------------------------------------------------- */
+
+struct making {
+    bool another; /* a new one though there are keys */
+    weft_usec grace_us;
+};
+
+/*
+ * Makes a key. Others that make one wait at key_lock; the keys are read after it, so that of two
+ * processes that make the first key only one does.
+ */
+static enum weft_rc make_body(struct weft_tx *tx, void *context, struct weft_err *err)
+{
+    const struct making *making = context;
+    struct weft_call lock, read, add, retire[2];
+    struct weft_rows rows = {0};
+    weft_call_init(&lock, tx->arena, WEFT_STMT_KEY_LOCK, 0);
+    weft_call_init(&read, tx->arena, WEFT_STMT_KEYS_READ, 0);
+    enum weft_rc rc = weft_tx_run(tx, &lock, 1, &rows, err);
+    if (!rc)
+        rc = weft_tx_run(tx, &read, 1, &rows, err);
+    if (rc || (rows.count > 0 && !making->another))
+        return rc;
+    uint8_t secret[WEFT_SIGNING_SECRET];
+    weft_random(secret, sizeof(secret));
+    *weft_call_key_add(&add, tx->arena) = (struct weft_key_add_in){
+        .secret = {secret, sizeof(secret)}, .created = tx->now_us, .oldest = OLDEST_BINARY};
+    rc = weft_tx_run(tx, &add, 1, &rows, err);
+    if (!rc) {
+        *weft_call_key_retire(&retire[0], tx->arena) = (struct weft_key_retire_in){
+            .id = weft_out_key_add(&rows)->id, .retires = tx->now_us + making->grace_us};
+        *weft_call_keys_remove(&retire[1], tx->arena) =
+            (struct weft_keys_remove_in){.now = tx->now_us - WEFT_SECOND};
+        rc = weft_tx_run(tx, retire, 2, NULL, err);
+    }
+    explicit_bzero(secret, sizeof(secret));
+    return rc;
+}
+
+static enum weft_rc make_key(struct weft_engine *engine, struct making *making,
+                             struct weft_err *err)
+{
+    struct weft_tx tx = {.engine = engine, .arena = weft_arena_new()};
+    enum weft_rc rc = weft_tx_do(&tx, WEFT_TX_WRITE, make_body, making, err);
+    weft_arena_free(tx.arena);
+    return rc ? rc : read_keys(engine, err);
+}
+
+/* ---- Use ------------------------------------------------------------------------------------- */
+
+enum weft_rc weft_keys_current(struct weft_engine *engine, struct weft_signing_key *ret_key,
+                               struct weft_err *err)
+{
+    enum weft_rc rc = is_fresh(&engine->keys) ? WEFT_OK : read_keys(engine, err);
+    if (rc || find(&engine->keys, 0, ret_key))
+        return rc;
+    struct making first = {0};
+    rc = make_key(engine, &first, err);
+    if (!rc && !find(&engine->keys, 0, ret_key))
+        rc = weft_fail(err, WEFT_INTERNAL, "the first signing key is not there");
+    return rc;
+}
+
+static enum weft_rc refuse(struct weft_err *err)
+{
+    return weft_fail(err, WEFT_UNAUTHORIZED, "the signal token is not good");
+}
+
+enum weft_rc weft_keys_verify(struct weft_engine *engine, const char *text, bool known,
+                              struct weft_signal_token *ret_token, struct weft_err *err)
+{
+    struct weft_keys *keys = &engine->keys;
+    struct weft_signal_token token;
+    uint8_t mac[WEFT_SIGNAL_MAC];
+    struct weft_signing_key key = {0};
+    if (!weft_signal_token_parse(text, &token, mac))
+        return refuse(err);
+    bool found = find(keys, token.key, &key);
+    if (!found || !is_fresh(keys)) {
+        pthread_mutex_lock(&keys->lock);
+        bool rests = keys->read_us != 0 && weft_boot_us() - keys->read_us < REST_US;
+        pthread_mutex_unlock(&keys->lock);
+        if (known && !rests)
+            return weft_fail(err, WEFT_BUSY, "the signing keys must be read first");
+        enum weft_rc rc = rests ? WEFT_OK : read_keys(engine, err);
+        if (rc)
+            return rc;
+        found = find(keys, token.key, &key);
+    }
+    /* An unknown key takes as long as a known one: the signature is computed under zeros. */
+    bool signed_by = weft_signal_token_verify(&token, mac, key.secret);
+    bool good = found && signed_by && is_good(engine, &key);
+    explicit_bzero(&key, sizeof(key));
+    if (!good)
+        return refuse(err);
+    *ret_token = token;
+    return WEFT_OK;
+}
+
+enum weft_rc weft_keys_sign(struct weft_engine *engine, struct weft_signal_token *token,
+                            char ret_text[WEFT_SIGNAL_TOKEN_TEXT], struct weft_err *err)
+{
+    struct weft_signing_key key;
+    enum weft_rc rc = WEFT_OK;
+    if (!find(&engine->keys, token->key, &key) || !is_good(engine, &key))
+        rc = weft_keys_current(engine, &key, err);
+    if (rc)
+        return rc;
+    token->key = key.id;
+    weft_signal_token_print(token, key.secret, ret_text);
+    explicit_bzero(&key, sizeof(key));
+    return WEFT_OK;
+}
+
+/* ---- Operators ------------------------------------------------------------------------------- */
+
+static struct weft_signing_keys list_keys(struct weft_engine *engine, struct weft_arena *arena)
+{
+    struct weft_keys *keys = &engine->keys;
+    pthread_mutex_lock(&keys->lock);
+    struct weft_signing_key_info *item =
+        weft_new_array(arena, struct weft_signing_key_info, keys->count + 1);
+    size_t count = 0;
+    for (size_t i = 0; i < keys->count; i++)
+        if (is_good(engine, &keys->key[i]))
+            item[count++] = (struct weft_signing_key_info){.key_id = keys->key[i].id,
+                                                           .created_us = keys->key[i].created_us,
+                                                           .retires_us = keys->key[i].retires_us,
+                                                           .current = i + 1 == keys->count};
+    pthread_mutex_unlock(&keys->lock);
+    return (struct weft_signing_keys){.item = item, .count = count};
+}
+
+enum weft_rc weft_engine_keys(struct weft_engine *engine, struct weft_arena *arena,
+                              struct weft_signing_keys *ret_keys, struct weft_err *err)
+{
+    enum weft_rc rc = read_keys(engine, err);
+    if (!rc)
+        *ret_keys = list_keys(engine, arena);
+    return rc;
+}
+
+enum weft_rc weft_engine_key_rotate(struct weft_engine *engine, const struct weft_key_rotation *in,
+                                    struct weft_arena *arena, struct weft_signing_keys *ret_keys,
+                                    struct weft_err *err)
+{
+    if (in->grace_ms < 0 || in->grace_ms > WEFT_DELAY_MAX_MS)
+        return weft_invalid(err, "grace_ms", "grace_ms must be 0 to %lld",
+                            (long long)WEFT_DELAY_MAX_MS);
+    struct making making = {.another = true, .grace_us = in->grace_ms * WEFT_MS};
+    enum weft_rc rc = make_key(engine, &making, err);
+    if (!rc)
+        *ret_keys = list_keys(engine, arena);
+    return rc;
+}

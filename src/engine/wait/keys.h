@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef WEFT_ENGINE_WAIT_KEYS_H
+#define WEFT_ENGINE_WAIT_KEYS_H
+
+/*
+ * Signing keys of signal tokens (core/signal_token.h): rows of the store, kept in memory.
+ *
+ * The newest key signs; older ones verify until they retire. The first one is made by the first
+ * waitpoint. A process reads the keys when it first needs them, when the poll says that the set has
+ * changed, and when it meets a token of a key that it does not know, twenty times a second at most:
+ * so a token of another replica's new key is good at once, and a flood of invented keys costs
+ * little.
+ */
+
+#include "core/signal_token.h"
+#include "weft/admin.h"
+#include "weft/weft.h"
+
+#include <pthread.h>
+
+struct weft_engine;
+
+struct weft_signing_key {
+    int32_t id;
+    uint8_t secret[WEFT_SIGNING_SECRET];
+    weft_usec created_us;
+    weft_usec retires_us; /* 0: it is the newest */
+};
+
+/* The keys in memory; a part of struct weft_engine. */
+struct weft_keys {
+    pthread_mutex_t lock;
+    struct weft_signing_key *key; /* by number */
+    size_t count;
+    weft_usec read_us; /* boot time of the last look; 0: none */
+    bool stale;        /* the poll has seen another set */
+    int64_t seen[2];   /* what the poll says of the set */
+};
+
+void weft_keys_init(struct weft_keys *keys);
+void weft_keys_done(struct weft_keys *keys);
+/* Two numbers of the poll that change with the set. */
+void weft_keys_seen(struct weft_keys *keys, int64_t last, int64_t retires);
+
+/* The key that signs now; makes the first one. */
+WEFT_MUST_CHECK enum weft_rc weft_keys_current(struct weft_engine *engine,
+                                               struct weft_signing_key *ret_key,
+                                               struct weft_err *err);
+
+/*
+ * Checks a token. WEFT_UNAUTHORIZED, with one text for all causes: it is none in form, was signed
+ * by no key that is good now, or was changed. Only the number of a key that is not known makes it
+ * look at the store; with `known` it does not, and answers WEFT_BUSY: ask again where that may
+ * wait.
+ */
+WEFT_MUST_CHECK enum weft_rc weft_keys_verify(struct weft_engine *engine, const char *text,
+                                              bool known, struct weft_signal_token *ret_token,
+                                              struct weft_err *err);
+
+/* The text of a waitpoint's token under its first key, or the newest if that has retired. */
+WEFT_MUST_CHECK enum weft_rc weft_keys_sign(struct weft_engine *engine,
+                                            struct weft_signal_token *token,
+                                            char ret_text[WEFT_SIGNAL_TOKEN_TEXT],
+                                            struct weft_err *err);
+
+WEFT_MUST_CHECK enum weft_rc weft_engine_keys(struct weft_engine *engine, struct weft_arena *arena,
+                                              struct weft_signing_keys *ret_keys,
+                                              struct weft_err *err);
+WEFT_MUST_CHECK enum weft_rc weft_engine_key_rotate(struct weft_engine *engine,
+                                                    const struct weft_key_rotation *in,
+                                                    struct weft_arena *arena,
+                                                    struct weft_signing_keys *ret_keys,
+                                                    struct weft_err *err);
+
+#endif

@@ -1,0 +1,476 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Signals. The token of each names its waitpoint and its execution, and is checked before anything
+ * is read. All signals of one execution that come together are judged in one transaction, in their
+ * order, under the lock of its living row: a thousand of them are one commit and one resumption.
+ *
+ * In what order: a signal whose key has come before is a duplicate, whatever has happened since,
+ * because its sender may not have got the first answer. One for a pending waitpoint is kept for the
+ * suspend call to judge. One for an open waitpoint is added to the condition; the one that
+ * satisfies it resumes the execution, in memory at first, so that the signals behind it find their
+ * waitpoints closed. Timeout, cancel and deadline change the same row under the same lock: the
+ * first of them and the last signal decides, and the other finds another state.
+ */
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "base/id.h"
+#include "base/limits.h"
+#include "base/str.h"
+#include "core/condition.h"
+#include "core/spec.h"
+#include "engine/engine_state.h"
+#include "engine/job/change.h"
+#include "engine/wait/wait.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A signal whose token is good. */
+struct sent {
+    struct weft_id id; /* the execution; first, for the column of ids */
+    struct weft_id waitpoint;
+    int32_t epoch;
+    size_t item; /* its place in the call */
+};
+
+/* A waitpoint that signals of the transaction are about. */
+struct place {
+    struct weft_id id; /* the waitpoint; first, for bsearch() */
+    struct weft_waitpoint_out *row;
+    int32_t signals; /* with those of this transaction */
+};
+
+/* A suspended execution of the transaction. */
+struct waiter {
+    const struct weft_suspension_read_out *row;
+    struct weft_condition condition;
+    struct weft_condition_judge judge;
+    const struct weft_waitpoint_out **waitpoint; /* the places of the condition */
+    size_t waitpoints;
+};
+
+struct signalling {
+    struct weft_engine *engine;
+    const struct weft_signal *item;
+    struct weft_signal_result *answer;
+    struct weft_arena *arena; /* of the answers */
+    const struct sent *sent;
+    struct weft_id_column ids;
+    struct weft_chunk chunk;
+    /* Of the last try: */
+    struct weft_changes changes;
+    struct waiter *waiter; /* one for each change */
+    struct place *place;
+    size_t places;
+    struct weft_map keys; /* waitpoint and key -> the effect of the first */
+    struct weft_signal_add_in *add;
+    size_t added;
+    size_t bytes;
+};
+
+/* ---- Checks ---------------------------------------------------------------------------------- */
+
+static enum weft_rc check_text(const char *text, size_t most, const char *field,
+                               struct weft_err *err)
+{
+    if (text && !*text)
+        return weft_invalid(err, field, "%s is empty", field);
+    return weft_text_check(text, most, field, err);
+}
+
+static enum weft_rc check_signal(const struct weft_signal *item, struct weft_err *err)
+{
+    if (item->name && !weft_name_valid(item->name))
+        return weft_invalid(err, "name", "name must be 1 to %d of A-Z a-z 0-9 _ . : / -",
+                            WEFT_NAME_MAX);
+    enum weft_rc rc = check_text(item->source, WEFT_KEY_MAX, "source", err);
+    if (!rc)
+        rc = check_text(item->key, WEFT_KEY_MAX, "key", err);
+    if (!rc)
+        rc = check_text(item->content_type, WEFT_CONTENT_TYPE_MAX, "content_type", err);
+    if (!rc && item->payload_size > WEFT_PAYLOAD_MAX)
+        rc = weft_fail_field(err, WEFT_TOO_LARGE, "payload",
+                             "the payload has %zu bytes, at most %d are allowed",
+                             item->payload_size, WEFT_PAYLOAD_MAX);
+    return rc;
+}
+
+static void fail_item(const struct signalling *call, size_t i, const struct weft_err *err)
+{
+    call->answer[i] = (struct weft_signal_result){WEFT_FAILED(weft_err_dup(call->arena, err))};
+}
+
+/* ---- Reading --------------------------------------------------------------------------------- */
+
+static const struct sent *sent_at(const struct signalling *call, size_t k)
+{
+    return &call->sent[call->chunk.item[k]];
+}
+
+static int by_waitpoint(const void *a, const void *b)
+{
+    return weft_id_cmp(&((const struct place *)a)->id, &((const struct place *)b)->id);
+}
+
+/* The waitpoints of the chunk, each once and sorted. */
+static void list_places(struct weft_tx *tx, struct signalling *call)
+{
+    struct place *place = weft_new_array(tx->arena, struct place, call->chunk.count + 1);
+    size_t kept = 0;
+    for (size_t k = 0; k < call->chunk.count; k++)
+        place[k].id = sent_at(call, k)->waitpoint;
+    qsort(place, call->chunk.count, sizeof(*place), by_waitpoint);
+    for (size_t k = 0; k < call->chunk.count; k++)
+        if (kept == 0 || weft_id_cmp(&place[kept - 1].id, &place[k].id) != 0)
+            place[kept++].id = place[k].id;
+    call->place = place;
+    call->places = kept;
+}
+
+static struct place *find_place(const struct signalling *call, const struct weft_id *waitpoint)
+{
+    const struct place key = {.id = *waitpoint};
+    return bsearch(&key, call->place, call->places, sizeof(key), by_waitpoint);
+}
+
+enum { NAMED, SUSPENSIONS, OPEN, KEYS, READS };
+
+static void put_reads(struct weft_tx *tx, const struct signalling *call,
+                      struct weft_call ret_call[READS])
+{
+    size_t count = call->changes.count, suspended = 0, keyed = 0;
+    struct weft_waitpoints_named_in *named =
+        weft_call_waitpoints_named(&ret_call[NAMED], tx->arena, call->places);
+    struct weft_suspension_read_in *suspension =
+        weft_call_suspension_read(&ret_call[SUSPENSIONS], tx->arena, count + 1);
+    struct weft_waitpoints_bound_in *open =
+        weft_call_waitpoints_bound(&ret_call[OPEN], tx->arena, count + 1);
+    struct weft_signal_keys_in *keys =
+        weft_call_signal_keys(&ret_call[KEYS], tx->arena, call->chunk.count + 1);
+    for (size_t i = 0; i < call->places; i++)
+        named->row[i].waitpoint = call->place[i].id;
+    for (size_t i = 0; i < count; i++) {
+        const struct weft_live *live = &call->changes.change[i].before;
+        suspension->row[suspended].id = open->row[suspended].id = live->id;
+        open->row[suspended].bound = live->epoch;
+        suspended += live->state == WEFT_STATE_SUSPENDED;
+    }
+    for (size_t k = 0; k < call->chunk.count; k++) {
+        const struct weft_signal *item = &call->item[sent_at(call, k)->item];
+        keys->row[keyed].waitpoint = sent_at(call, k)->waitpoint;
+        keys->row[keyed].key = item->key;
+        keyed += item->key != NULL;
+    }
+    ret_call[SUSPENSIONS].rows = ret_call[OPEN].rows = suspended;
+    ret_call[KEYS].rows = keyed;
+}
+
+static void *put_key(struct signalling *call, struct weft_arena *arena,
+                     const struct weft_id *waitpoint, const char *text,
+                     enum weft_signal_effect effect)
+{
+    size_t size = sizeof(*waitpoint) + strlen(text);
+    char *key = weft_arena_alloc(arena, 1, size);
+    memcpy(key, waitpoint, sizeof(*waitpoint));
+    memcpy(key + sizeof(*waitpoint), text, strlen(text));
+    enum weft_signal_effect *found = weft_map_find(&call->keys, key, size);
+    if (!found && effect) {
+        enum weft_signal_effect *kept = weft_new(arena, enum weft_signal_effect);
+        *kept = effect;
+        weft_map_put(&call->keys, key, size, kept);
+    }
+    return found;
+}
+
+/* The conditions of the suspended executions, over the waitpoints that are theirs. */
+static enum weft_rc read_conditions(struct weft_tx *tx, struct signalling *call,
+                                    const struct weft_rows *suspensions,
+                                    const struct weft_rows *open, struct weft_err *err)
+{
+    for (size_t i = 0; i < suspensions->count; i++) {
+        const struct weft_suspension_read_out *row = &weft_out_suspension_read(suspensions)[i];
+        const struct weft_change *change = weft_change_find(&call->changes, &row->id);
+        struct waiter *waiter = &call->waiter[change - call->changes.change];
+        const char **name = weft_new_array(tx->arena, const char *, open->count + 1);
+        waiter->row = row;
+        waiter->waitpoint =
+            weft_new_array(tx->arena, const struct weft_waitpoint_out *, open->count + 1);
+        for (size_t w = 0; w < open->count; w++)
+            if (weft_id_cmp(&weft_out_waitpoint(open, w)->id, &row->id) == 0) {
+                waiter->waitpoint[waiter->waitpoints] = weft_out_waitpoint(open, w);
+                name[waiter->waitpoints++] = weft_out_waitpoint(open, w)->name;
+            }
+        const struct weft_condition_scope scope = {name, waiter->waitpoints, true};
+        struct weft_json value;
+        enum weft_rc rc = weft_json_check(row->condition, strlen(row->condition), &value, err);
+        if (!rc)
+            rc = weft_condition_read(&value, &scope, tx->arena, &waiter->condition, err);
+        if (rc)
+            return weft_fail(err, WEFT_CORRUPT, "the stored condition of a suspension is not one");
+        waiter->judge = weft_condition_judge(&waiter->condition, tx->arena);
+    }
+    return WEFT_OK;
+}
+
+static void judge_head(const struct signalling *call, const struct weft_signal_heads_out *head)
+{
+    const struct weft_change *change = weft_change_find(&call->changes, &head->id);
+    struct waiter *waiter = &call->waiter[change - call->changes.change];
+    for (size_t w = 0; w < waiter->waitpoints; w++)
+        if (weft_id_cmp(&waiter->waitpoint[w]->waitpoint, &head->waitpoint) == 0)
+            (void)weft_condition_add(&waiter->judge, &(struct weft_condition_signal){
+                                                         (uint32_t)w, head->name, head->source});
+}
+
+/* Adds the signals that came before to the conditions. Their order does not matter any more. */
+static enum weft_rc judge_earlier(struct weft_tx *tx, struct signalling *call,
+                                  const struct weft_rows *open, struct weft_err *err)
+{
+    struct weft_call ask;
+    struct weft_rows heads = {0};
+    struct weft_signal_heads_in *in = weft_call_signal_heads(&ask, tx->arena, open->count + 1);
+    size_t count = 0;
+    for (size_t w = 0; w < open->count; w++) {
+        const struct weft_waitpoint_out *row = weft_out_waitpoint(open, w);
+        in->row[count].id = row->id;
+        in->row[count].waitpoint = row->waitpoint;
+        count += row->signals > 0;
+    }
+    ask.rows = count;
+    if (count == 0)
+        return WEFT_OK;
+    enum weft_rc rc = weft_tx_run(tx, &ask, 1, &heads, err);
+    for (size_t i = 0; i < heads.count && !rc; i++)
+        judge_head(call, &weft_out_signal_heads(&heads)[i]);
+    return rc;
+}
+
+static enum weft_rc read_all(struct weft_tx *tx, struct signalling *call, struct weft_err *err)
+{
+    struct weft_call ask[READS];
+    struct weft_rows rows[READS] = {0};
+    list_places(tx, call);
+    put_reads(tx, call, ask);
+    enum weft_rc rc = weft_tx_run(tx, ask, READS, rows, err);
+    if (rc)
+        return rc;
+    for (size_t i = 0; i < rows[NAMED].count; i++) {
+        struct weft_waitpoint_out *row = weft_out_waitpoint(&rows[NAMED], i);
+        struct place *place = find_place(call, &row->waitpoint);
+        place->row = row;
+        place->signals = row->signals;
+    }
+    for (size_t i = 0; i < rows[KEYS].count; i++) {
+        const struct weft_signal_keys_out *row = &weft_out_signal_keys(&rows[KEYS])[i];
+        (void)put_key(call, tx->arena, &row->waitpoint, row->key, row->effect);
+    }
+    call->waiter = weft_new_array(tx->arena, struct waiter, call->changes.count + 1);
+    rc = read_conditions(tx, call, &rows[SUSPENSIONS], &rows[OPEN], err);
+    return rc ? rc : judge_earlier(tx, call, &rows[OPEN], err);
+}
+
+/* ---- Deciding -------------------------------------------------------------------------------- */
+
+/* Adds a signal to the condition of its execution; resumes it when that is satisfied. */
+static enum weft_signal_effect judge_signal(struct weft_tx *tx, struct signalling *call,
+                                            struct weft_change *change,
+                                            const struct weft_signal *item,
+                                            const struct weft_id *waitpoint)
+{
+    struct waiter *waiter = &call->waiter[change - call->changes.change];
+    struct weft_condition_signal signal = {.name = item->name, .source = item->source};
+    while (signal.waitpoint < waiter->waitpoints &&
+           weft_id_cmp(&waiter->waitpoint[signal.waitpoint]->waitpoint, waitpoint) != 0)
+        signal.waitpoint++;
+    bool asked = waiter->row && weft_condition_add(&waiter->judge, &signal);
+    if (!asked)
+        return WEFT_SIGNAL_IGNORED;
+    if (!waiter->judge.satisfied)
+        return WEFT_SIGNAL_RECORDED;
+    const struct weft_event event = {.kind = waiter->row->delay ? WEFT_EVENT_RESUME_LATER
+                                                                : WEFT_EVENT_RESUME,
+                                     .due_us = tx->now_us + waiter->row->delay};
+    bool legal = weft_change_step(change, &event);
+    assert(legal); /* the row is suspended */
+    (void)legal;
+    change->resumed = WEFT_RESUMED_BY_SIGNALS;
+    return WEFT_SIGNAL_RESUMED;
+}
+
+static void keep_signal(struct weft_tx *tx, struct signalling *call, const struct sent *sent,
+                        struct place *place, enum weft_signal_effect effect)
+{
+    const struct weft_signal *item = &call->item[sent->item];
+    call->add->row[call->added++] =
+        (struct weft_signal_add_item){.id = sent->id,
+                                      .waitpoint = sent->waitpoint,
+                                      .n = ++place->signals,
+                                      .at = tx->now_us,
+                                      .effect = effect,
+                                      .name = item->name,
+                                      .source = item->source,
+                                      .key = item->key,
+                                      .content_type = item->content_type,
+                                      .payload = {item->payload, item->payload_size}};
+    if (item->key)
+        (void)put_key(call, tx->arena, &sent->waitpoint, item->key, effect);
+}
+
+static enum weft_rc decide_one(struct weft_tx *tx, struct signalling *call, const struct sent *sent,
+                               struct weft_signal_result *answer, struct weft_err *err)
+{
+    const struct weft_signal *item = &call->item[sent->item];
+    struct place *place = find_place(call, &sent->waitpoint);
+    const struct weft_waitpoint_out *row = place->row;
+    if (!row || weft_id_cmp(&row->id, &sent->id) != 0 || row->epoch != sent->epoch)
+        return weft_fail(err, WEFT_UNAUTHORIZED, "the signal token is not good"); /* removed */
+    *answer = (struct weft_signal_result){.waitpoint = sent->waitpoint};
+    const enum weft_signal_effect *first =
+        item->key ? put_key(call, tx->arena, &sent->waitpoint, item->key, WEFT_SIGNAL_NONE) : NULL;
+    if (first) {
+        answer->effect = WEFT_SIGNAL_DUPLICATE;
+        answer->first = *first;
+        return WEFT_OK;
+    }
+    struct weft_change *change = weft_change_find(&call->changes, &sent->id);
+    const struct weft_live *live = !change         ? NULL
+                                   : change->apply ? &change->step.after
+                                                   : &change->before;
+    enum weft_waitpoint_state state = weft_waitpoint_state_of(row, live, tx->now_us);
+    if (state == WEFT_WAITPOINT_CLOSED)
+        return weft_fail(err, WEFT_NOT_LIVE,
+                         live ? "the waitpoint is closed" : "the execution has ended");
+    if (place->signals >= WEFT_SIGNALS_MAX)
+        return weft_fail(err, WEFT_TOO_LARGE, "the waitpoint has %d signals, it takes no more",
+                         place->signals);
+    answer->effect = state == WEFT_WAITPOINT_PENDING
+                         ? WEFT_SIGNAL_BUFFERED
+                         : judge_signal(tx, call, change, item, &sent->waitpoint);
+    keep_signal(tx, call, sent, place, answer->effect);
+    return WEFT_OK;
+}
+
+/* ---- The transaction ------------------------------------------------------------------------- */
+
+static void drop_state(struct signalling *call)
+{
+    for (size_t i = 0; call->waiter && i < call->changes.count; i++)
+        weft_condition_judge_done(&call->waiter[i].judge);
+    weft_map_done(&call->keys);
+    call->keys = (struct weft_map){0};
+    call->waiter = NULL;
+    call->added = 0;
+}
+
+static enum weft_rc write_all(struct weft_tx *tx, struct signalling *call, struct weft_call *add,
+                              struct weft_err *err)
+{
+    enum { ADD, COUNT, OWN };
+    struct weft_call write[WEFT_CHANGE_CALLS + OWN];
+    write[WEFT_CHANGE_CALLS + ADD] = *add;
+    write[WEFT_CHANGE_CALLS + ADD].rows = call->added;
+    struct weft_waitpoint_count_in *count =
+        weft_call_waitpoint_count(&write[WEFT_CHANGE_CALLS + COUNT], tx->arena, call->places + 1);
+    size_t counted = 0;
+    for (size_t i = 0; i < call->places; i++) {
+        const struct place *place = &call->place[i];
+        if (!place->row || place->signals == place->row->signals)
+            continue;
+        count->row[counted].waitpoint = place->id;
+        count->row[counted++].signals = place->signals;
+    }
+    write[WEFT_CHANGE_CALLS + COUNT].rows = counted;
+    return weft_change_run(tx, &call->changes, write, WEFT_LEN(write), err);
+}
+
+static enum weft_rc signal_body(struct weft_tx *tx, void *context, struct weft_err *err)
+{
+    struct signalling *call = context;
+    size_t count;
+    struct weft_call add;
+    const struct weft_id *id = weft_chunk_ids(&call->chunk, &call->ids, tx->arena, &count);
+    drop_state(call);
+    enum weft_rc rc = weft_change_lock(tx, id, count, &call->changes, err);
+    call->add = weft_call_signal_add(&add, tx->arena, call->chunk.count + 1);
+    if (!rc)
+        rc = read_all(tx, call, err);
+    for (size_t k = 0; k < call->chunk.count && !rc; k++) {
+        const struct sent *sent = sent_at(call, k);
+        struct weft_err story = {0};
+        if (decide_one(tx, call, sent, &call->answer[sent->item], &story))
+            fail_item(call, sent->item, &story);
+    }
+    return rc || call->added == 0 ? rc : write_all(tx, call, &add, err);
+}
+
+static enum weft_rc run_chunk(struct signalling *call, struct weft_err *err)
+{
+    struct weft_tx tx = {.engine = call->engine, .arena = weft_arena_new()};
+    for (size_t k = 0; k < call->chunk.count; k++)
+        tx.bytes += call->item[sent_at(call, k)->item].payload_size;
+    call->changes = (struct weft_changes){0};
+    enum weft_rc rc = weft_tx_do(&tx, WEFT_TX_WRITE, signal_body, call, err);
+    if (!rc) {
+        struct weft_commit_effects news = weft_news_new(tx.arena, tx.now_us);
+        weft_change_news(&news, &call->changes);
+        weft_news_tell(call->engine, &news);
+    }
+    drop_state(call);
+    weft_arena_free(tx.arena);
+    for (size_t k = 0; k < call->chunk.count && rc; k++)
+        fail_item(call, sent_at(call, k)->item, err);
+    return rc;
+}
+
+/* How many of the signals fit one transaction by their payloads, one at least. */
+static size_t fit_payloads(const struct signalling *call, size_t from, size_t count)
+{
+    size_t fit = 0, bytes = 0;
+    do
+        bytes += call->item[call->sent[from + fit++].item].payload_size;
+    while (from + fit < count &&
+           bytes + call->item[call->sent[from + fit].item].payload_size <= WEFT_BATCH_BYTES);
+    return fit;
+}
+
+enum weft_rc weft_engine_signal(struct weft_engine *engine, const struct weft_signal *item,
+                                size_t count, struct weft_arena *arena,
+                                struct weft_signal_result *ret_answer, struct weft_err *err)
+{
+    struct weft_arena *plan = weft_arena_new();
+    struct sent *sent = weft_new_array(plan, struct sent, count + 1);
+    struct signalling call = {
+        .engine = engine, .item = item, .answer = ret_answer, .arena = arena, .sent = sent};
+    size_t good = 0, failed = 0, chunks_run = 0;
+    for (size_t i = 0; i < count; i++) {
+        struct weft_err story = {0};
+        struct weft_signal_token token;
+        enum weft_rc rc = weft_keys_verify(engine, item[i].token, false, &token, &story);
+        if (!rc)
+            rc = check_signal(&item[i], &story);
+        if (rc)
+            fail_item(&call, i, &story);
+        else
+            sent[good++] = (struct sent){token.execution, token.waitpoint, token.epoch, i};
+    }
+    enum weft_rc rc = WEFT_OK;
+    for (size_t from = 0, part; from < good; from += part) {
+        part = fit_payloads(&call, from, good);
+        call.sent = sent + from;
+        call.ids = (struct weft_id_column){&sent[from].id, sizeof(*sent), part};
+        struct weft_chunks chunks = weft_chunks_by_id(&call.ids, NULL, WEFT_REPEATS_TOGETHER, plan);
+        for (size_t c = 0; c < chunks.count; c++, chunks_run++) {
+            call.chunk = chunks.chunk[c];
+            enum weft_rc lost = run_chunk(&call, err);
+            failed += lost != WEFT_OK;
+            rc = lost ? lost : rc;
+        }
+        call.sent = sent;
+    }
+    weft_arena_free(plan);
+    /* Where others were committed the errors are in the answers. */
+    return chunks_run == 1 && failed == 1 && good == count ? rc : WEFT_OK;
+}

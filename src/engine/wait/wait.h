@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef WEFT_ENGINE_WAIT_WAIT_H
+#define WEFT_ENGINE_WAIT_WAIT_H
+
+/*
+ * Waiting: suspended executions, their waitpoints and signals.
+ *
+ * All of these lock the living row of the execution first and read and write the rows about it
+ * under that lock, in later statements. No flow row is locked: a suspended member lives, and to
+ * suspend or resume it changes nothing for its flow.
+ *
+ * Whether a waitpoint is open follows from the living row and is written nowhere: it is pending
+ * while no suspension has taken it, open while the execution is suspended under the epoch that took
+ * it, and closed from then on. So whatever ends a suspension (a signal, its timeout, an operator, a
+ * cancel, a deadline, a flow) closes its waitpoints by the change of that one row.
+ */
+
+#include "core/result.h"
+#include "store/store.h"
+
+struct weft_arena;
+struct weft_engine;
+struct weft_live;
+struct weft_waitpoint_out;
+
+/* Suspends executions, fenced. A repeat gets the first answer again, with the same tokens. */
+WEFT_MUST_CHECK enum weft_rc weft_engine_suspend(struct weft_engine *engine,
+                                                 const struct weft_suspend *item, size_t count,
+                                                 struct weft_arena *arena,
+                                                 struct weft_suspend_result *ret_answer,
+                                                 struct weft_err *err);
+
+/* Makes pending waitpoints, fenced. The name of a pending one gives that one again. */
+WEFT_MUST_CHECK enum weft_rc weft_engine_waitpoints_new(struct weft_engine *engine,
+                                                        const struct weft_waitpoint_new *item,
+                                                        size_t count, struct weft_arena *arena,
+                                                        struct weft_waitpoint_result *ret_answer,
+                                                        struct weft_err *err);
+
+/* Sends signals; the token of each says where to. Signals of one execution keep their order. */
+WEFT_MUST_CHECK enum weft_rc weft_engine_signal(struct weft_engine *engine,
+                                                const struct weft_signal *item, size_t count,
+                                                struct weft_arena *arena,
+                                                struct weft_signal_result *ret_answer,
+                                                struct weft_err *err);
+
+/* ---- For the other files of this room and for claims ----------------------------------------- */
+
+/* Whether a waitpoint takes signals now, by the living row of its execution (NULL: it has ended).
+ */
+enum weft_waitpoint_state weft_waitpoint_state_of(const struct weft_waitpoint_out *row,
+                                                  const struct weft_live *live, weft_usec now_us);
+
+/* A row as readers see it, with its token if `key` says so. Texts are in the arena. */
+WEFT_MUST_CHECK enum weft_rc weft_waitpoint_sign(struct weft_engine *engine,
+                                                 const struct weft_waitpoint_out *row,
+                                                 struct weft_arena *arena,
+                                                 struct weft_waitpoint *ret_waitpoint,
+                                                 struct weft_err *err);
+
+/* Signals of an execution, as a claim or a suspend brings them. */
+struct weft_waited {
+    struct weft_id id;
+    int32_t epoch; /* of the suspension */
+    const struct weft_signal_info *signal;
+    size_t count;
+    bool more;
+};
+/* Fills in the signals; by id, which is the order of the array. call is weft_tx_run() or so. */
+void weft_waited_call(struct weft_call *ret_call, const struct weft_waited *waited, size_t count,
+                      struct weft_arena *arena);
+void weft_waited_take(struct weft_waited *waited, size_t count, const struct weft_rows *rows,
+                      struct weft_arena *arena);
+
+#endif
