@@ -513,7 +513,7 @@ CREATE VIEW weft.snapshot AS
     o.finished,
     o.ended,
     o.by,
-    o.reason,
+    COALESCE(o.reason, s.reason) AS reason,
     o.error_class,
     o.error_message,
     p.percent,
@@ -524,8 +524,7 @@ CREATE VIEW weft.snapshot AS
     COALESCE(l.forgiven, o.forgiven) AS forgiven,
     (octet_length(o.result))::bigint AS result_size,
     s.since AS suspended,
-    s.escalated,
-    s.reason AS waits_for
+    s.escalated
    FROM (((((weft.execution e
      LEFT JOIN weft.live l ON ((l.id = e.id)))
      LEFT JOIN weft.outcome o ON ((o.id = e.id)))

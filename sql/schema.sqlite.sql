@@ -482,12 +482,12 @@ SELECT e.num, e.id, e.created, e.queue, e.content_type, e.tags, e.key,
        coalesce(l.started, o.started) AS started,
        coalesce(l.claimed, o.claimed) AS claimed,
        coalesce(l.deadline, o.deadline) AS deadline,
-       l.due, o.finished, o.ended, o.by, o.reason, o.error_class, o.error_message,
+       l.due, o.finished, o.ended, o.by, coalesce(o.reason, s.reason) AS reason, o.error_class, o.error_message,
        p.percent, p.note, f.id AS flow, n.name AS node,
        coalesce(l.policy, o.policy) AS policy,
        coalesce(l.forgiven, o.forgiven) AS forgiven,
        length(o.result) AS result_size,
-       s.since AS suspended, s.escalated, s.reason AS waits_for
+       s.since AS suspended, s.escalated
   FROM execution e
   LEFT JOIN live l ON l.num = e.num
   LEFT JOIN outcome o ON o.num = e.num

@@ -424,7 +424,8 @@ struct weft_claimed {
     const char *node;                     /* its name in the flow, or NULL */
     const struct weft_upstream *upstream; /* what it comes after, in the order of submission */
     size_t upstream_count;
-    /* Of an execution that was suspended and goes on; WEFT_RESUMED_NOT: it was not. */
+    /* Of an execution that was suspended and goes on. */
+    bool resumed;
     enum weft_resumed_by resumed_by;
     weft_usec resumed_us;
     const struct weft_signal_info *signal; /* in the order of their arrival */
@@ -596,6 +597,20 @@ struct weft_signal {
     const char *content_type; /* NULL: JSON */
 };
 
+/* Pages of what an execution has waited for. */
+struct weft_waitpoints {
+    const struct weft_waitpoint *item; /* in the order in which they were made */
+    size_t count;
+    const char *next;         /* cursor of the next page, NULL: that was all */
+    struct weft_arena *arena; /* owned */
+};
+struct weft_signals {
+    const struct weft_signal_info *item; /* by waitpoint, in the order of their arrival */
+    size_t count;
+    const char *next;
+    struct weft_arena *arena; /* owned */
+};
+
 /* ---- Steering -------------------------------------------------------------------------------- */
 
 struct weft_steer {
@@ -732,6 +747,9 @@ struct weft_execution {
     enum weft_not_retried not_retried; /* of a failed one */
     const struct weft_policy *policy;  /* every default filled in; NULL: not known */
     int64_t result_size;               /* bytes; 0: it has no result */
+    weft_usec suspended_us;            /* since when it is suspended; 0: it is not */
+    weft_usec timeout_us;              /* when that times out; 0: it does not */
+    bool escalated;                    /* its timeout passed: an operator must look */
 };
 
 struct weft_page {

@@ -10,7 +10,7 @@
 @s.id, @s.created, @s.queue, @s.content_type, @s.tags, @s.key, @s.state, @s.priority, @s.attempt,
 @s.epoch, @s.lost, @s.replays, @s.worker, @s.started, @s.claimed, @s.deadline, @s.due, @s.finished,
 @s.ended, @s.by, @s.reason, @s.error_class, @s.error_message, @s.percent, @s.note, @s.flow, @s.node,
-@s.policy, @s.forgiven, @s.result_size
+@s.policy, @s.forgiven, @s.result_size, @s.suspended, @s.escalated
 
 -- fragment: of_namespace (queue)
 -- Whether a queue is of the namespace that a pass is limited to, 0: to none. The namespace is read by a

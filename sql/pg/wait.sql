@@ -172,3 +172,12 @@ UPDATE weft.signing_key SET retires = least(coalesce(retires, :retires), :retire
 
 -- name: keys_remove (now bigint)
 DELETE FROM weft.signing_key WHERE retires IS NOT NULL AND retires < :now;
+
+-- name: wait_live (id uuid)
+-- returns: namespace int, epoch int?, replays smallint?, state smallint?
+-- The namespace of an execution, and of its living row what the state of its waitpoints follows from; null: it has
+-- ended. Locks nothing.
+SELECT q.namespace, l.epoch, l.replays, l.state
+  FROM weft.execution e JOIN weft.queue q ON q.id = e.queue
+  LEFT JOIN weft.live l ON l.id = e.id
+ WHERE e.id = :id;

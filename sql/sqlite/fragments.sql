@@ -9,7 +9,7 @@ l.worker, l.epoch, l.attempt, l.forgiven, l.size, l.lost, l.replays, l.priority,
 @s.id, @s.created, @s.queue, @s.content_type, @s.tags, @s.key, @s.state, @s.priority, @s.attempt,
 @s.epoch, @s.lost, @s.replays, @s.worker, @s.started, @s.claimed, @s.deadline, @s.due, @s.finished,
 @s.ended, @s.by, @s.reason, @s.error_class, @s.error_message, @s.percent, @s.note, @s.flow, @s.node,
-@s.policy, @s.forgiven, @s.result_size
+@s.policy, @s.forgiven, @s.result_size, @s.suspended, @s.escalated
 
 -- fragment: of_namespace (queue)
 (:ns = 0 OR (SELECT q.namespace FROM queue q WHERE q.id = @queue) = :ns)

@@ -129,3 +129,10 @@ UPDATE signing_key SET retires = min(coalesce(retires, :retires), :retires) WHER
 
 -- name: keys_remove (now bigint)
 DELETE FROM signing_key WHERE retires IS NOT NULL AND retires < :now;
+
+-- name: wait_live (id uuid)
+-- returns: namespace int, epoch int?, replays smallint?, state smallint?
+SELECT q.namespace, l.epoch, l.replays, l.state
+  FROM execution e JOIN queue q ON q.id = e.queue
+  LEFT JOIN live l ON l.num = e.num
+ WHERE e.id = :id;

@@ -38,6 +38,7 @@ struct weft_lease_result {
     weft_usec run_at_us;
 };
 
+/* Those about leases begin alike: err, rc, fence. */
 struct weft_suspend_result {
     const struct weft_err *err;
     enum weft_rc rc;

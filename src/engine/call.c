@@ -20,6 +20,8 @@
 #include "engine/job/list.h"
 #include "engine/job/submit.h"
 #include "engine/scan/pass.h"
+#include "engine/wait/keys.h"
+#include "engine/wait/wait.h"
 #include "weft/admin.h"
 
 static enum weft_rc list_replicas(struct weft_engine *engine, struct weft_arena *arena,

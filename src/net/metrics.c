@@ -22,7 +22,7 @@
 #include <string.h>
 
 enum sort { COUNTER, GAUGE, SECONDS, SIZES };
-enum labels { NONE, ROUTE, ROUTE_CODE, GROUP, SCANNER, SCANNER_ROW, WAIT, WAKE, REFUSAL };
+enum labels { NONE, ROUTE, ROUTE_CODE, GROUP, SCANNER, SCANNER_ROW, WAIT, WAKE, REFUSAL, EFFECT };
 
 struct definition {
     const char *name;
@@ -53,6 +53,9 @@ static const char *const REFUSALS[WEFT_REFUSAL_COUNT] = {
     [WEFT_REFUSAL_EXISTING_ID] = "existing_id",
 };
 
+/* In the order of enum weft_signal_effect, without NONE. */
+static const char *const EFFECTS[] = {"resumed", "recorded", "buffered", "duplicate", "ignored"};
+
 /* The labels of metrics that are not about routes. */
 static const struct {
     size_t count;
@@ -66,6 +69,7 @@ static const struct {
     [WAIT] = {WEFT_WAIT_COUNT, "for", WAITS},
     [WAKE] = {WEFT_WAKE_COUNT, "by", WAKES},
     [REFUSAL] = {WEFT_REFUSAL_COUNT, "reason", REFUSALS},
+    [EFFECT] = {WEFT_LEN(EFFECTS), "effect", EFFECTS},
 };
 
 struct weft_metrics {

@@ -98,6 +98,7 @@ struct weft_route {
     enum weft_shape shape; /* of the answer */
     bool bulk;             /* the body is one op->takes, or {"items":[...]} of them */
     bool may_be_empty;     /* a body is taken, and none counts as {} */
+    bool any_body;         /* the body is bytes of any type */
     bool takes_lines;      /* the body may also be items as lines, NDJSON */
     bool creates;          /* 201 as well as 200 */
     bool accepts;          /* 202 as well as 200 */

@@ -299,7 +299,7 @@ static void open_object(struct drawing *drawing, const struct weft_wire_field *f
 static bool is_required(const struct drawing *drawing, const struct weft_wire_field *field)
 {
     bool either = field->kind == WEFT_WIRE_JSON || field->kind == WEFT_WIRE_BASE64 ||
-                  field->kind == WEFT_WIRE_REF;
+                  field->kind == WEFT_WIRE_REF || field->flags & WEFT_WIRE_WITH;
     return field->flags & WEFT_WIRE_REQUIRED || (drawing->answer && !either);
 }
 

@@ -226,8 +226,9 @@ static enum weft_rc read_members(struct weft_wire_reader *reader, const struct w
             continue;
         reader->given |= (uint64_t)1 << i;
         if (field->kind == WEFT_WIRE_LIST || field->kind == WEFT_WIRE_MAP) {
-            reader->list = field;
-            reader->list_value = member.value;
+            assert(reader->lists < WEFT_WIRE_LISTS); /* a field is met once */
+            reader->list[reader->lists] = field;
+            reader->list_value[reader->lists++] = member.value;
         } else {
             rc = field->kind == WEFT_WIRE_OBJECT
                      ? read_inner(reader, field, &member.value)
@@ -264,13 +265,14 @@ static const char *place_of(const struct weft_wire_field *field, const struct we
 }
 
 /* Says which element it was: by its place and, where it has one, by its name. */
-static enum weft_rc blame(const struct weft_wire_reader *reader, const struct weft_json_iter *each,
+static enum weft_rc blame(const struct weft_wire_reader *reader,
+                          const struct weft_wire_field *field, const struct weft_json_iter *each,
                           size_t i, enum weft_rc rc)
 {
     if (!reader->err)
         return rc;
     const struct weft_err story = *reader->err;
-    const char *place = place_of(reader->list, each, i, reader->arena), *name = NULL;
+    const char *place = place_of(field, each, i, reader->arena), *name = NULL;
     struct weft_json value;
     if (!weft_wire_member(&each->value, "name", &value) ||
         weft_json_string(&value, reader->arena, &name, NULL))
@@ -282,11 +284,11 @@ static enum weft_rc blame(const struct weft_wire_reader *reader, const struct we
     return rc;
 }
 
-/* The elements of the one list of a message; they have no lists themselves. */
-static enum weft_rc read_list(const struct weft_wire_reader *outer)
+/* The elements of a list of a message; they have no lists themselves. */
+static enum weft_rc read_list(const struct weft_wire_reader *outer, size_t which)
 {
-    const struct weft_wire_field *field = outer->list;
-    const struct weft_json *value = &outer->list_value;
+    const struct weft_wire_field *field = outer->list[which];
+    const struct weft_json *value = &outer->list_value[which];
     bool map = field->kind == WEFT_WIRE_MAP;
     size_t count, i = 0;
     if (value->kind != (map ? WEFT_JSON_OBJECT : WEFT_JSON_ARRAY))
@@ -306,7 +308,7 @@ static enum weft_rc read_list(const struct weft_wire_reader *outer)
         if (!rc && map)
             rc = weft_json_string(&each.key, outer->arena, (const char **)reader.item, outer->err);
         if (rc)
-            return blame(outer, &each, i, rc);
+            return blame(outer, field, &each, i, rc);
     }
     *(const void **)((char *)outer->item + field->at) = count ? item : NULL;
     *(size_t *)(void *)((char *)outer->item + field->count) = count;
@@ -317,7 +319,9 @@ static enum weft_rc read_whole(const struct weft_wire_type *type, const struct w
                                struct weft_wire_reader *reader)
 {
     enum weft_rc rc = read_object(type, value, reader);
-    return !rc && reader->list ? read_list(reader) : rc;
+    for (size_t i = 0; i < reader->lists && !rc; i++)
+        rc = read_list(reader, i);
+    return rc;
 }
 
 enum weft_rc weft_wire_read(const struct weft_wire_type *type, const struct weft_json *value,

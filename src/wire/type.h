@@ -24,6 +24,7 @@ enum weft_wire_flag {
     WEFT_WIRE_BY_FLAG = 8,  /* OBJECT: there is one when the bool at `count` is true */
     WEFT_WIRE_BY_SIGN = 16, /* OBJECT: there is one when the int32_t at `count` is not negative */
     WEFT_WIRE_OR_NULL = 32, /* ID, numbers: zeros are null in answers */
+    WEFT_WIRE_WITH = 64,    /* written only when the bool at `type` is true */
 };
 
 struct weft_wire_field {
@@ -34,7 +35,7 @@ struct weft_wire_field {
     uint8_t inners; /* rows of inner */
     uint16_t at;    /* offset of the value */
     uint16_t count; /* offset of its count, size or presence */
-    uint16_t type;  /* JSON, BASE64: offset of the content type */
+    uint16_t type;  /* JSON, BASE64: offset of the content type; WITH: of its bool */
     const struct weft_wire_field *inner;
     const char *rival;       /* a field that may not be there together with this one */
     int64_t min, max;        /* numbers: the bounds, for the schema; both 0: those of the C type.
@@ -60,6 +61,8 @@ extern const size_t weft_wire_policy_count;
 
 /* ---- Reading --------------------------------------------------------------------------------- */
 
+enum { WEFT_WIRE_LISTS = 2 }; /* LISTs and MAPs that a type has, at most */
+
 /* One object being read. */
 struct weft_wire_reader {
     const struct weft_wire_field *field;
@@ -67,11 +70,13 @@ struct weft_wire_reader {
     const char *inside; /* the name of the object it is in, or NULL */
     struct weft_arena *arena;
     void *item;
-    uint64_t met;                       /* a bit for each field whose name was there */
-    uint64_t given;                     /* the same, but for null */
-    bool lenient;                       /* names that are not known are passed over */
-    const struct weft_wire_field *list; /* a LIST or MAP that was there, to be read last; */
-    struct weft_json list_value;        /* a type has at most one */
+    uint64_t met;   /* a bit for each field whose name was there */
+    uint64_t given; /* the same, but for null */
+    bool lenient;   /* names that are not known are passed over */
+    /* LISTs and MAPs that were there, to be read last. */
+    const struct weft_wire_field *list[WEFT_WIRE_LISTS];
+    struct weft_json list_value[WEFT_WIRE_LISTS];
+    size_t lists;
     struct weft_err *err;
 };
 

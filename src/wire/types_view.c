@@ -52,7 +52,7 @@ static const struct weft_wire_field execution[] = {
     ROW("run_at", MOMENT, run_at_us, "When it becomes ready"),
     ROW("deadline_at", MOMENT, deadline_us, "When it must be over"),
     ROW("lease_expires_at", MOMENT, lease_expires_us, "How long its lease lasts"),
-    ROW("reason", TEXT, reason, "Why it was ended"),
+    ROW("reason", TEXT, reason, "Why it was ended; of a suspended one, what it waits for"),
     OBJECT("error", execution_error, "The last error"),
     ROW("flow_id", ID, flow, "The flow it is a node of", OR_NULL),
     ROW("node", TEXT, node, "Its name in that flow"),
@@ -71,6 +71,9 @@ static const struct weft_wire_field execution[] = {
     ROW("policy", POLICY, policy, "Its policy, with the defaults filled in"),
     ROW("result_size", I64, result_size, "Bytes of its result; 0 when it has none",
         .max = WEFT_PAYLOAD_MAX),
+    ROW("suspended_at", MOMENT, suspended_us, "Since when it is suspended"),
+    ROW("timeout_at", MOMENT, timeout_us, "When the suspension times out"),
+    ROW("escalated", BOOL, escalated, "The timeout passed, and an operator must look"),
 };
 ANSWER(execution, "Execution",
        "All that is known of an execution, but for its payload and result.");

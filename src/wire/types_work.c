@@ -35,6 +35,15 @@ REQUEST(claim, "Claim", "Asks for work.");
 
 #define OF struct weft_claimed
 
+static const char *const resumed_by[] = {
+    [WEFT_RESUMED_BY_SIGNALS] = "signals",
+    [WEFT_RESUMED_BY_TIMEOUT] = "timeout",
+    [WEFT_RESUMED_BY_OPERATOR] = "operator",
+};
+static const struct weft_wire_field claimed_resumed[] = {
+    ROW("by", WORD, resumed_by, "What let it go on", WORDS(resumed_by)),
+    ROW("at", MOMENT, resumed_us, "When"),
+};
 static const struct weft_wire_field claimed[] = {
     LEASE,
     ROW("attempt", I32, attempt, "Which attempt this is, from 1", .max = INT32_MAX),
@@ -55,6 +64,16 @@ static const struct weft_wire_field claimed[] = {
     ROW("node", TEXT, node, "Its name in that flow"),
     ROW("upstream", MAP, upstream, "The outcomes of the nodes it comes after",
         COUNT(upstream_count), .of = &weft_wire_upstream, .max = WEFT_FLOW_NODES_MAX),
+    OBJECT("resumed", claimed_resumed, "Of an execution that was suspended: why it goes on",
+           .flags = WEFT_WIRE_BY_FLAG | WEFT_WIRE_WITH, COUNT(resumed),
+           .type = offsetof(OF, resumed)),
+    ROW("signals", LIST, signal,
+        "Of such an execution: the signals of the suspension, in the order of their arrival",
+        COUNT(signal_count), .of = &weft_wire_signal_info, .flags = WEFT_WIRE_WITH,
+        .type = offsetof(OF, resumed)),
+    ROW("more", BOOL, more_signals,
+        "64 KiB of signals have come along: GET /v1/executions/ID/signals has the others",
+        .flags = WEFT_WIRE_WITH, .type = offsetof(OF, resumed)),
 };
 ANSWER(claimed, "Claimed", "An execution with its lease.");
 #undef OF

@@ -432,6 +432,8 @@ static bool is_wanted(const struct writing *writing, const struct weft_wire_fiel
 static void write_field(struct writing *writing, const struct weft_wire_field *field,
                         const char *item)
 {
+    if (field->flags & WEFT_WIRE_WITH && !VALUE(bool, item, field->type))
+        return;
     if (field->kind == WEFT_WIRE_OBJECT || field->kind == WEFT_WIRE_POLICY) {
         open_object(writing, field, item);
     } else if (field->kind == WEFT_WIRE_JSON) {

@@ -307,6 +307,8 @@ static inline enum weft_rc fixture_group(struct api_fixture *f, struct weft_requ
         return fixture_steer(f, request, WEFT_STEER_SET_DEADLINE, err);
     case WEFT_GROUP_REVOKE:
         return fixture_steer(f, request, WEFT_STEER_REVOKE, err);
+    case WEFT_GROUP_RESUME:
+        return fixture_steer(f, request, WEFT_STEER_RESUME, err);
     case WEFT_GROUP_NONE:
     case WEFT_GROUP_LIST:
     case WEFT_GROUP_PARSE:
@@ -314,6 +316,10 @@ static inline enum weft_rc fixture_group(struct api_fixture *f, struct weft_requ
     case WEFT_GROUP_ADMIN:
     case WEFT_GROUP_CLAIM:
     case WEFT_GROUP_FLOW_SUBMIT:
+    case WEFT_GROUP_SUSPEND: /* tests/http/cases/waiting.http */
+    case WEFT_GROUP_WAITPOINT:
+    case WEFT_GROUP_SIGNAL:
+    case WEFT_GROUP_SIGNALS:
     case WEFT_GROUP_COUNT:
         break;
     }

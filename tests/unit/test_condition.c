@@ -249,6 +249,10 @@ static size_t judged_wrong(const struct weft_condition *condition, size_t *ret_t
     return wrong;
 }
 
+#define NESTED                                                                                     \
+    "{\"any\":[{\"operator\":true},{\"all\":[{\"waitpoint\":\"a\"},{\"count\":{\"n\":2,\"of\":"    \
+    "\"signals\",\"name\":\"no\"}}]}]}"
+
 static void test_against_brute_force(void)
 {
     static const char *const text[] = {
@@ -265,8 +269,7 @@ static void test_against_brute_force(void)
         "{\"count\":{\"n\":2,\"of\":\"sources\"}}",
         "{\"count\":{\"n\":2,\"of\":\"sources\",\"waitpoints\":[\"a\"],\"name\":\"yes\"}}",
         "{\"all\":[{\"count\":{\"n\":2,\"of\":\"sources\"}},{\"waitpoint\":\"b\"}]}",
-        "{\"any\":[{\"operator\":true},{\"all\":[{\"waitpoint\":\"a\"},{\"count\":{\"n\":2,\"of\":"
-        "\"signals\",\"name\":\"no\"}}]}]}",
+        NESTED,
         "{\"all\":[{\"operator\":true},{\"waitpoint\":\"a\"}]}",
         "{\"timeout\":true}",
     };

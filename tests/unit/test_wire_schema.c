@@ -67,7 +67,7 @@ static void check_rows(const struct weft_wire_type *type, const struct weft_json
         is_str(at(schema, path), weft_arena_printf(arena, "\"%s\"", field->about),
                "%s.%s is described", type->name, field->name);
         bool bytes = field->kind == WEFT_WIRE_JSON || field->kind == WEFT_WIRE_BASE64 ||
-                     field->kind == WEFT_WIRE_REF;
+                     field->kind == WEFT_WIRE_REF || field->flags & WEFT_WIRE_WITH;
         bool must = field->flags & WEFT_WIRE_REQUIRED || (type->answer && !type->request && !bytes);
         ok(has(required, field->name) == must, "%s.%s is %srequired", type->name, field->name,
            must ? "" : "not ");

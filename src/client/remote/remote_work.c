@@ -157,9 +157,14 @@ static void answer_error(const struct weft_op_call *call, size_t i, const struct
             (struct weft_submit_result){WEFT_FAILED(story)};
     else if (steers(call))
         ((struct weft_steer_result *)call->out)[i] = (struct weft_steer_result){WEFT_FAILED(story)};
-    else
-        ((struct weft_lease_result *)call->out)[i] =
-            (struct weft_lease_result){WEFT_FAILED(story), .fence = fence};
+    else {
+        /* All about leases begin as a struct weft_lease_result does. */
+        struct weft_lease_result *answer =
+            (void *)((char *)call->out + i * weft_wire_size(weft_ops[call->op].gives));
+        answer->err = story;
+        answer->rc = story->rc;
+        answer->fence = fence;
+    }
 }
 
 /* The state in an answer, and whether it was changed, where the answer says so. */

@@ -64,6 +64,7 @@ static enum weft_rc read_signals(struct weft_engine *engine, struct weft_claimin
         struct weft_claimed *item = find_item(all, &row->id);
         if (!item)
             continue;
+        item->resumed = true;
         item->resumed_by = row->by;
         item->resumed_us = row->at;
         item->signal = waited[i].signal;

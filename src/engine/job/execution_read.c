@@ -59,6 +59,9 @@ struct weft_execution weft_read_execution(struct weft_engine *engine, const stru
         .flow = row->flow.value,
         .node = row->node,
         .result_size = row->result_size.value,
+        .suspended_us = row->suspended.value,
+        .timeout_us = state == WEFT_STATE_SUSPENDED ? due_us : 0,
+        .escalated = row->escalated.set,
     };
     const struct weft_policy_entry *policy = weft_find_policy(engine, row->policy);
     const struct weft_retry_view retry =

@@ -18,6 +18,8 @@
 #include "core/result.h"
 #include "store/store.h"
 
+#define WEFT_JSON_TYPE "application/json" /* of a payload that names no type */
+
 struct weft_arena;
 struct weft_engine;
 struct weft_live;
@@ -43,6 +45,29 @@ WEFT_MUST_CHECK enum weft_rc weft_engine_signal(struct weft_engine *engine,
                                                 struct weft_arena *arena,
                                                 struct weft_signal_result *ret_answer,
                                                 struct weft_err *err);
+
+/* A page about one execution, or the token of one waitpoint. */
+struct weft_wait_asking {
+    const char *ns; /* NULL: any */
+    struct weft_id id;
+    uint32_t limit;    /* of a page */
+    const char *after; /* NULL: the first page */
+};
+WEFT_MUST_CHECK enum weft_rc weft_engine_waitpoint_list(struct weft_engine *engine,
+                                                        const struct weft_wait_asking *asking,
+                                                        struct weft_arena *arena,
+                                                        struct weft_waitpoints *ret_page,
+                                                        struct weft_err *err);
+WEFT_MUST_CHECK enum weft_rc weft_engine_signal_list(struct weft_engine *engine,
+                                                     const struct weft_wait_asking *asking,
+                                                     struct weft_arena *arena,
+                                                     struct weft_signals *ret_page,
+                                                     struct weft_err *err);
+WEFT_MUST_CHECK enum weft_rc weft_engine_waitpoint_token(struct weft_engine *engine,
+                                                         const struct weft_wait_asking *asking,
+                                                         struct weft_arena *arena,
+                                                         struct weft_waitpoint *ret_waitpoint,
+                                                         struct weft_err *err);
 
 /* ---- For the other files of this room and for claims ----------------------------------------- */
 

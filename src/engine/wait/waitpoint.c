@@ -231,7 +231,8 @@ void weft_waited_take(struct weft_waited *waited, size_t count, const struct wef
             .name = row->name ? weft_arena_strdup(arena, row->name) : NULL,
             .source = row->source ? weft_arena_strdup(arena, row->source) : NULL,
             .key = row->key ? weft_arena_strdup(arena, row->key) : NULL,
-            .content_type = row->content_type ? weft_arena_strdup(arena, row->content_type) : NULL,
+            .content_type =
+                weft_arena_strdup(arena, row->content_type ? row->content_type : WEFT_JSON_TYPE),
             .payload = row->payload.data,
             .payload_size = row->payload.size,
         };

@@ -62,6 +62,9 @@ void weft_api_reply_made(struct weft_request *request, const struct weft_id *id,
 /* Adds "error":{...}. */
 void weft_api_put_error(const struct weft_err *error, enum weft_fence fence,
                         struct weft_json_writer *out);
+/* WEFT_FORBIDDEN for a token that is bound to a namespace: what is asked for is of the store. */
+WEFT_MUST_CHECK enum weft_rc weft_api_check_unbound(const struct weft_request *request,
+                                                    struct weft_err *err);
 /* The body as the message that the operation takes. */
 WEFT_MUST_CHECK enum weft_rc weft_api_read_message(struct weft_request *request, void *ret_message,
                                                    struct weft_err *err);

@@ -366,7 +366,7 @@ static const char *id_text(const struct weft_id *id, struct weft_arena *arena)
  * Servers and scanners belong to no namespace: a token that is bound to one may not see where they
  * run, nor start passes over the work of all.
  */
-static enum weft_rc check_unbound(const struct weft_request *request, struct weft_err *err)
+enum weft_rc weft_api_check_unbound(const struct weft_request *request, struct weft_err *err)
 {
     if (!request->ns_fixed)
         return WEFT_OK;
@@ -381,7 +381,7 @@ static enum weft_rc check_unbound(const struct weft_request *request, struct wef
 enum weft_rc weft_servers_read(struct weft_request *request, struct weft_err *err)
 {
     struct weft_paging paging;
-    enum weft_rc rc = check_unbound(request, err);
+    enum weft_rc rc = weft_api_check_unbound(request, err);
     return rc ? rc : weft_api_paging(request, &paging, err);
 }
 
@@ -479,7 +479,7 @@ static const char *known_names(struct weft_arena *arena)
 
 enum weft_rc weft_scan_read(struct weft_request *request, struct weft_err *err)
 {
-    enum weft_rc rc = check_unbound(request, err);
+    enum weft_rc rc = weft_api_check_unbound(request, err);
     if (rc)
         return rc;
     if (weft_scanner_find(weft_request_path(request, "name")) == WEFT_SCANNER_COUNT)

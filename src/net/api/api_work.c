@@ -126,11 +126,18 @@ static void put_id(const struct weft_id *id, struct weft_json_writer *out)
         weft_wire_put_id(out, id);
 }
 
+/* The answer to an item; all kinds begin as a struct weft_lease_result does. */
+static const struct weft_lease_result *answer_of(const struct weft_request *request, size_t i)
+{
+    size_t size = weft_wire_size(request->route->op->gives);
+    return (const void *)((const char *)request->items.answer + i * size);
+}
+
 /* One item is answered by itself: its error is the error of the request, with its status. */
 static void answer_lease(struct weft_request *request)
 {
     const struct weft_items *items = &request->items;
-    const struct weft_lease_result *answer = items->answer;
+    const struct weft_lease_result *answer = answer_of(request, 0);
     struct weft_json_writer out;
     if (items->err[0]) {
         weft_reply_error(request, items->err[0]);
@@ -148,7 +155,6 @@ static void answer_lease(struct weft_request *request)
 static void answer_leases(struct weft_request *request)
 {
     const struct weft_items *items = &request->items;
-    const struct weft_lease_result *answer = items->answer;
     struct weft_json_writer out;
     weft_reply_items(request, &out);
     for (size_t i = 0; i < items->count; i++) {
@@ -156,10 +162,10 @@ static void answer_leases(struct weft_request *request)
         put_id(id_of(request, i), &out);
         if (items->err[i])
             weft_api_put_error(items->err[i], WEFT_FENCE_NONE, &out);
-        else if (answer[i].rc)
-            weft_api_put_error(answer[i].err, answer[i].fence, &out);
+        else if (answer_of(request, i)->rc)
+            weft_api_put_error(answer_of(request, i)->err, answer_of(request, i)->fence, &out);
         else
-            weft_wire_write_members(request->route->op->gives, &answer[i], &out);
+            weft_wire_write_members(request->route->op->gives, answer_of(request, i), &out);
         weft_json_end_object(&out);
     }
     weft_json_end_array(&out);

@@ -25,6 +25,10 @@ weft_route_fn weft_flow_submit_read, weft_flow_submit_run, weft_flow_grow_run, w
     weft_flow_read, weft_flow_run, weft_flow_nodes_run, weft_flows_read, weft_flows_run,
     weft_flow_cancel_read, weft_flow_delete_read, weft_flow_cancel_run;
 weft_route_write_fn weft_flow_submit_write;
+/* api_wait.c */
+weft_route_fn weft_signal_read, weft_signals_read, weft_waitpoints_run, weft_signals_run,
+    weft_waitpoint_token_run, weft_keys_read, weft_keys_run, weft_key_rotate_run;
+weft_route_write_fn weft_signal_write;
 /* api_admin.c */
 weft_route_fn weft_lanes_run, weft_lane_read, weft_lane_put_read, weft_lane_put_run,
     weft_workers_run, weft_goodbye_read, weft_goodbye_run, weft_tokens_read, weft_tokens_run,

@@ -37,6 +37,9 @@ static const struct tag {
     {"flows", "Graphs of executions that come after each other."},
     {"claims", "How workers get work."},
     {"leases", "What workers say about the work they hold."},
+    {"signals", "Answers of the outside for executions that wait."},
+    {"waitpoints", "Places where signals arrive."},
+    {"keys", "What signs the tokens of waitpoints."},
     {"workers", "The processes that claim work."},
     {"lanes", "Queues: whether they are paused, how much may run at once, who gets which share."},
     {"tokens", "Who may do what."},
@@ -398,6 +401,9 @@ static void begin_content(struct weft_json_writer *out, const char *type, const 
 
 static void put_body(struct weft_json_writer *out, const struct weft_route *route)
 {
+    if (route->any_body)
+        weft_json_add_raw(out, "requestBody",
+                          "{\"required\":false,\"content\":{\"*/*\":{\"schema\":{}}}}");
     if (!route->op->takes && !route->body)
         return;
     weft_json_add_object(out, "requestBody");

@@ -11,6 +11,7 @@
 
 #include "engine/flow/flow.h"
 #include "engine/job/execution_read.h"
+#include "engine/wait/wait.h"
 #include "net/api/handlers.h"
 #include "net/group/claims.h"
 #include "net/request.h"
@@ -26,9 +27,10 @@
 #define ARG(type, id_)         .size = sizeof(struct type), .ns = AT(type, ns), .id = AT(type, id_)
 #define ARG_PAGE(type, id_)    ARG(type, id_), .limit = AT(type, limit), .after = AT(type, after)
 /* Rows about leases, which take one item or many. */
-#define LEASES(op_)                                                                                \
+#define LEASES_OR(op_, fails_)                                                                     \
     .op = OP(op_), .body_max = BODY_BULK, .read = weft_lease_read, .write = weft_lease_write,      \
-    .fails = RC(NOT_FOUND) | RC(FENCED), .shape = WEFT_SHAPE_BULK, .bulk = true
+    .fails = RC(NOT_FOUND) | RC(FENCED) | (fails_), .shape = WEFT_SHAPE_BULK, .bulk = true
+#define LEASES(op_) LEASES_OR(op_, 0)
 #define ONE_OR_ITEMS                                                                               \
     "The body is one item, answered as one object or with the error and its status; or "           \
     "`{\"items\":[...]}` with up to 1,000, answered with 200 item by item."
@@ -161,6 +163,26 @@ static const struct weft_route routes[] = {
         .shape = WEFT_SHAPE_PAGE,
     },
     {
+        RUNS(WAITPOINT_LIST, weft_api_read, weft_waitpoints_run),
+        .arg = {ARG_PAGE(weft_wait_asking, id)},
+        .summary = "The waitpoints of an execution, in the order in which they were made",
+        .about = "Where signals arrive or have arrived. Never a token: that is for the worker, and "
+                 "for operators by `POST /v1/waitpoints/{id}/token`.",
+        .fails = RC(NOT_FOUND),
+        .query = {{PARAM_LIMIT}, {PARAM_AFTER}},
+        .shape = WEFT_SHAPE_PAGE,
+    },
+    {
+        RUNS(SIGNAL_LIST, weft_api_read, weft_signals_run),
+        .arg = {ARG_PAGE(weft_wait_asking, id)},
+        .or_work = true, /* signals that are too large to come along with a claim */
+        .summary = "The signals of an execution, by waitpoint. Scope work will do",
+        .about = "All signals that its waitpoints have got, with their payloads.",
+        .fails = RC(NOT_FOUND),
+        .query = {{PARAM_LIMIT}, {PARAM_AFTER}},
+        .shape = WEFT_SHAPE_PAGE,
+    },
+    {
         STEERS(CANCEL),
         .summary = "End an execution that is not over",
         .about = "Cancelling a cancelled execution again changes nothing and is answered with 200. "
@@ -196,6 +218,14 @@ static const struct weft_route routes[] = {
             "An execution that has not ended by its deadline becomes `expired`. `null` removes "
             "the deadline. An execution that has ended is 409 `not_live`.",
         .fails = RC(NOT_FOUND) | RC(NOT_LIVE),
+    },
+    {
+        STEERS(RESUME),
+        .summary = "Let a suspended execution go on",
+        .about = "Whatever its condition says. Its worker sees that an operator resumed it. One "
+                 "that is not suspended is 409 `not_live`.",
+        .fails = RC(NOT_FOUND) | RC(NOT_LIVE),
+        .may_be_empty = true,
     },
     {
         STEERS(REVOKE),
@@ -343,6 +373,79 @@ static const struct weft_route routes[] = {
         .summary = "Not me: give it to another worker, spending no attempt",
         .about = "Puts the execution back for another worker, after `delay_ms` (a second when "
                  "absent); it does not count as an attempt. " ONE_OR_ITEMS,
+    },
+    {
+        LEASES_OR(SUSPEND, RC(CONFLICT) | RC(TOO_LARGE)),
+        .summary = "Wait: give it back until signals have come",
+        .about = "The lease ends and the execution waits, without a worker, until its condition is "
+                 "satisfied, its timeout passes or an operator resumes it. If signals that came to "
+                 "pending waitpoints satisfy the condition already, nothing is suspended: "
+                 "`satisfied` is true and the worker goes on. The same call again gets the same "
+                 "answer, with the same tokens. " ONE_OR_ITEMS,
+    },
+    {
+        LEASES_OR(WAITPOINT, RC(TOO_LARGE)),
+        .summary = "Make waitpoints before suspending",
+        .about = "For answers that may come before the worker suspends: send the mail first, "
+                 "suspend after. Signals that come early are kept and judged by the suspend "
+                 "call, which names the waitpoint by its id. The name of a pending waitpoint "
+                 "gives that one again. " ONE_OR_ITEMS,
+    },
+    {
+        .op = OP(SIGNALS),
+        .body_max = BODY_BULK,
+        .read = weft_signals_read,
+        .write = weft_signal_write,
+        .summary = "Send signals to waitpoints, by their tokens",
+        .about =
+            "The token of each is the right to send it; no bearer token is needed. " ONE_OR_ITEMS,
+        .fails = RC(UNAUTHORIZED) | RC(NOT_LIVE) | RC(TOO_LARGE),
+        .body = SIGNALS_BODY,
+        .answer = SIGNALS_ANSWER,
+        .shape = WEFT_SHAPE_OTHER,
+    },
+    {
+        .op = OP(SIGNAL),
+        .body_max = BODY_ONE,
+        .read = weft_signal_read,
+        .write = weft_signal_write,
+        .any_body = true,
+        .may_be_empty = true,
+        .summary = "Send a signal to a waitpoint: the body, whatever it is, is the payload",
+        .about = "For links and webhooks. No bearer token is needed. A token that is not good in "
+                 "any way is 401, always the same; a waitpoint that is closed is 409 `not_live`.",
+        .fails = RC(UNAUTHORIZED) | RC(NOT_LIVE) | RC(TOO_LARGE),
+        .query = {{"name", NAME_SCHEMA, "What the signal says"},
+                  {"source", "{\"type\":\"string\",\"minLength\":1,\"maxLength\":512}",
+                   "Who sends it"},
+                  {"key", "{\"type\":\"string\",\"minLength\":1,\"maxLength\":512}",
+                   "A second signal with it is a duplicate"}},
+    },
+    {
+        RUNS(WAITPOINT_TOKEN, weft_api_read, weft_waitpoint_token_run),
+        .body_max = BODY_TINY,
+        .may_be_empty = true,
+        .body = NOTHING_BODY,
+        .arg = {ARG(weft_wait_asking, id)},
+        .summary = "The token of a waitpoint again, for operators",
+        .about = "409 `not_live` when the waitpoint is closed.",
+        .fails = RC(NOT_FOUND) | RC(NOT_LIVE),
+    },
+    {
+        RUNS(KEYS, weft_keys_read, weft_keys_run),
+        .summary = "The keys that sign signal tokens, without their secrets",
+        .about = "Not for tokens of one namespace.",
+        .shape = WEFT_SHAPE_ITEMS,
+    },
+    {
+        RUNS(KEY_ROTATE, weft_keys_read, weft_key_rotate_run),
+        .body_max = BODY_TINY,
+        .may_be_empty = true,
+        .summary = "Make a new signing key",
+        .about =
+            "It signs from now on. Tokens of the keys before stay good for `grace_ms`. Not for "
+            "tokens of one namespace.",
+        .shape = WEFT_SHAPE_ITEMS,
     },
     {
         RUNS(WATCH, weft_watch_read, weft_watch_run),

@@ -55,6 +55,15 @@ _Static_assert(WEFT_RC_COUNT <= 32, "the errors of a route are bits of a uint32_
     "\"array\",\"items\":{\"oneOf\":[" REF("Submitted") "," SUBMIT_ERROR "]}}},\"required\":["     \
     "\"items\"]}]}"
 
+#define SIGNALS_BODY                                                                               \
+    "{\"oneOf\":[" REF("SignalSent") ",{\"type\":\"object\",\"properties\":{\"items\":{\"type\":"  \
+    "\"array\",\"maxItems\":1000,\"items\":" REF("SignalSent") "}},\"required\":[\"items\"],"      \
+    "\"additionalProperties\":false}]}"
+#define SIGNALS_ANSWER                                                                             \
+    "{\"oneOf\":[" REF("Signalled") ",{\"type\":\"object\",\"properties\":{\"items\":{\"type\":"   \
+    "\"array\",\"items\":{\"oneOf\":[" REF("Signalled") ",{\"type\":\"object\","                   \
+    "\"properties\":{\"error\":" REF("Error") "},\"required\":[\"error\"]}]}}},\"required\":[\"items\"]}]}"
+
 #define IDS_SCHEMA                                                                                 \
     "\"ids\":{\"type\":\"array\",\"maxItems\":1000,\"items\":{\"type\":\"string\",\"format\":"     \
     "\"uuid\"}},\"filter\":" REF("Filter") ",\"max\":{\"type\":[\"integer\",\"null\"],"            \

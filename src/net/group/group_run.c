@@ -25,7 +25,7 @@
 #include <string.h>
 
 /* Where an item keeps fields that the server must fill in or check. */
-enum item_kind { ITEM_CLAIM, ITEM_SPEC, ITEM_LEASE, ITEM_STEER, ITEM_FLOW };
+enum item_kind { ITEM_CLAIM, ITEM_SPEC, ITEM_LEASE, ITEM_STEER, ITEM_FLOW, ITEM_SIGNAL };
 
 struct kind {
     enum weft_op op;
@@ -138,6 +138,7 @@ static void call_alone(struct weft_engine *engine, const struct kind *kind,
         [WEFT_OP_REPRIORITIZE] = WEFT_STEER_REPRIORITIZE,
         [WEFT_OP_SET_DEADLINE] = WEFT_STEER_SET_DEADLINE,
         [WEFT_OP_REVOKE] = WEFT_STEER_REVOKE,
+        [WEFT_OP_RESUME] = WEFT_STEER_RESUME,
     };
     const struct weft_steering steering = {.kind = steers[kind->op],
                                            .ns = call->ns,
@@ -251,13 +252,15 @@ static void end_items(struct weft_server *server, struct weft_group_part *part,
 {
     const struct kind *kind = &kinds[part->group];
     bool locked = call->rc && call->err.cause == WEFT_CAUSE_FLOW_LOCKED;
+    struct weft_arena *arena = part->state; /* answers may point into it until they are written */
     if (!call->rc)
         take_answers(kind, call, part->request, part->count);
-    weft_arena_free(part->state);
     if (locked || !call->rc) {
         finish(part->request, set_apart(server, kind, part, locked), WEFT_OK, &call->err);
+        weft_arena_free(arena);
         return;
     }
+    weft_arena_free(arena);
     weft_metric_add(server->metrics, WEFT_METRIC_STORE_FAILURES, 0, 1);
     /*
      * A call that fails as a whole has written nothing. When the store did not fail, an input of
@@ -276,7 +279,8 @@ static void end_items(struct weft_server *server, struct weft_group_part *part,
              : ITEM_CLAIM, struct weft_spec *                                                      \
              : ITEM_SPEC, struct weft_steer *                                                      \
              : ITEM_STEER, struct weft_flow_spec *                                                 \
-             : ITEM_FLOW, default                                                                  \
+             : ITEM_FLOW, struct weft_signal *                                                     \
+             : ITEM_SIGNAL, default                                                                \
              : ITEM_LEASE)
 #define ANSWER_SIZE(type)                                                                          \
     _Generic((type *)0, struct weft_steer_result *                                                 \

@@ -101,7 +101,7 @@ enum weft_rc weft_body_check(struct weft_link *link, struct weft_err *err)
     if (route->body_max == 0)
         return WEFT_OK;
     const char *type = weft_request_header(&link->request, "Content-Type");
-    if (weft_lines_type(type) && !route->takes_lines) {
+    if (weft_lines_type(type) && !route->takes_lines && !route->any_body) {
         weft_reply_header(&link->request, "Accept", "application/json");
         return weft_hint(err,
                          weft_fail_field(err, WEFT_UNSUPPORTED_MEDIA_TYPE, "Content-Type",

@@ -250,10 +250,13 @@ static enum MHD_Result on_request(void *context, struct MHD_Connection *connecti
 static void log_access(const struct weft_link *link, bool delivered)
 {
     const struct weft_request *request = &link->request;
-    size_t path = strcspn(link->target, "?#");
+    /* A token in a path is a secret: what was asked for is shown as the route has it. */
+    bool secret = request->route && strstr(request->route->op->path, "{token}");
+    const char *target = secret ? request->route->op->path : link->target;
+    size_t path = strcspn(target, "?#");
     char shown[200];
     size_t size = path < sizeof(shown) ? path : sizeof(shown) - 1;
-    memcpy(shown, link->target, size);
+    memcpy(shown, target, size);
     shown[size] = '\0';
     weft_info("request", F_STR("method", link->method), F_STR("path", shown),
               F_I64("status", request->reply.status), F_U64("in", link->received),

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Signals, and what operators see of waiting. POST /v1/signals/{token} takes any body as the
+ * payload; POST /v1/signals takes one signal or {"items"}. A token is checked on the loop thread,
+ * without a look at the store, before its request goes to an engine thread: a request with a bad
+ * one costs no more than that.
+ */
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/json.h"
+#include "core/result.h"
+#include "engine/wait/keys.h"
+#include "engine/wait/wait.h"
+#include "net/api/api.h"
+#include "net/api/handlers.h"
+#include "net/metrics.h"
+#include "net/server.h"
+#include "weft/admin.h"
+#include "wire/wire.h"
+
+#include <string.h>
+
+/* ---- Sending --------------------------------------------------------------------------------- */
+
+/* Whether a token may be good, as far as the keys in memory say. */
+static enum weft_rc check_token(const struct weft_request *request, const char *token,
+                                struct weft_err *err)
+{
+    struct weft_signal_token parts;
+    enum weft_rc rc = weft_keys_verify(request->server->engine, token, true, &parts, err);
+    if (rc == WEFT_UNAUTHORIZED)
+        weft_metric_add(request->server->metrics, WEFT_METRIC_SIGNAL_TOKENS, 0, 1);
+    return rc == WEFT_BUSY ? WEFT_OK : rc; /* an engine thread reads the keys and checks again */
+}
+
+/* The body as it came; JSON unless the request says something else. */
+enum weft_rc weft_signal_read(struct weft_request *request, struct weft_err *err)
+{
+    struct weft_signal *signal = weft_new(request->arena, struct weft_signal);
+    const char *type = weft_request_header(request, "Content-Type");
+    *signal = (struct weft_signal){.token = weft_request_path(request, "token"),
+                                   .name = weft_request_query(request, "name"),
+                                   .source = weft_request_query(request, "source"),
+                                   .key = weft_request_query(request, "key"),
+                                   .content_type = type && *type ? type : NULL};
+    if (request->body.size > 0) {
+        signal->payload = request->body.data;
+        signal->payload_size = request->body.size;
+        struct weft_json value;
+        bool json = !signal->content_type || strncmp(type, "application/json", 16) == 0;
+        if (!signal->content_type &&
+            weft_json_check(request->body.data, request->body.size, &value, NULL))
+            signal->content_type = "application/octet-stream";
+        else if (json)
+            signal->content_type = NULL;
+    }
+    request->items = (struct weft_items){.item = signal,
+                                         .err = weft_new(request->arena, const struct weft_err *),
+                                         .count = 1,
+                                         .bytes = signal->payload_size};
+    return check_token(request, signal->token, err);
+}
+
+enum weft_rc weft_signals_read(struct weft_request *request, struct weft_err *err)
+{
+    enum weft_rc rc =
+        weft_request_one_or_items(request, &weft_wire_signal, sizeof(struct weft_signal), err);
+    const struct weft_signal *signal = request->items.item;
+    request->items.bytes = 0;
+    for (size_t i = 0; i < request->items.count && !rc; i++)
+        if (!request->items.err[i])
+            request->items.bytes += signal[i].payload_size;
+    return !rc && !request->items.bulk ? check_token(request, signal->token, err) : rc;
+}
+
+static void count_signal(const struct weft_request *request,
+                         const struct weft_signal_result *answer)
+{
+    struct weft_metrics *metrics = request->server->metrics;
+    if (!answer->rc)
+        weft_metric_add(metrics, WEFT_METRIC_SIGNALS, answer->effect - 1, 1);
+    else if (answer->rc == WEFT_UNAUTHORIZED)
+        weft_metric_add(metrics, WEFT_METRIC_SIGNAL_TOKENS, 0, 1);
+}
+
+void weft_signal_write(struct weft_request *request)
+{
+    const struct weft_items *items = &request->items;
+    const struct weft_signal_result *answer = items->answer;
+    struct weft_json_writer out;
+    for (size_t i = 0; i < items->count; i++)
+        if (!items->err[i])
+            count_signal(request, &answer[i]);
+    if (!items->bulk) {
+        const struct weft_err *failed = items->err[0] ? items->err[0] : answer->err;
+        if (failed)
+            weft_reply_error(request, failed);
+        else
+            weft_reply_wire(request, 200, &weft_wire_signalled, answer);
+        return;
+    }
+    weft_reply_items(request, &out);
+    for (size_t i = 0; i < items->count; i++) {
+        const struct weft_err *failed = items->err[i] ? items->err[i] : answer[i].err;
+        if (!failed) {
+            weft_wire_write(&weft_wire_signalled, &answer[i], &out);
+            continue;
+        }
+        weft_json_begin_object(&out);
+        weft_api_put_error(failed, WEFT_FENCE_NONE, &out);
+        weft_json_end_object(&out);
+    }
+    weft_json_end_array(&out);
+    weft_json_end_object(&out);
+}
+
+/* ---- Reading --------------------------------------------------------------------------------- */
+
+enum weft_rc weft_waitpoints_run(struct weft_request *request, struct weft_err *err)
+{
+    struct weft_waitpoints page;
+    enum weft_rc rc = weft_engine_waitpoint_list(request->server->engine, request->state,
+                                                 request->arena, &page, err);
+    return rc ? rc : weft_api_reply_page(request, &WEFT_API_PAGE(page.item, page.count, page.next));
+}
+
+enum weft_rc weft_signals_run(struct weft_request *request, struct weft_err *err)
+{
+    struct weft_signals page;
+    enum weft_rc rc = weft_engine_signal_list(request->server->engine, request->state,
+                                              request->arena, &page, err);
+    return rc ? rc : weft_api_reply_page(request, &WEFT_API_PAGE(page.item, page.count, page.next));
+}
+
+enum weft_rc weft_waitpoint_token_run(struct weft_request *request, struct weft_err *err)
+{
+    struct weft_waitpoint waitpoint;
+    enum weft_rc rc = weft_engine_waitpoint_token(request->server->engine, request->state,
+                                                  request->arena, &waitpoint, err);
+    return weft_api_reply(request, rc, &waitpoint);
+}
+
+/* Keys are of the whole store: not for tokens that are bound to a namespace. */
+enum weft_rc weft_keys_read(struct weft_request *request, struct weft_err *err)
+{
+    enum weft_rc rc = weft_api_check_unbound(request, err);
+    return rc ? rc : weft_api_read(request, err);
+}
+
+static enum weft_rc reply_keys(struct weft_request *request, enum weft_rc rc,
+                               const struct weft_signing_keys *keys)
+{
+    struct weft_json_writer out;
+    if (rc)
+        return rc;
+    weft_reply_items(request, &out);
+    for (size_t i = 0; i < keys->count; i++)
+        weft_wire_write(&weft_wire_signing_key, &keys->item[i], &out);
+    weft_json_end_array(&out);
+    weft_json_end_object(&out);
+    return WEFT_OK;
+}
+
+enum weft_rc weft_keys_run(struct weft_request *request, struct weft_err *err)
+{
+    struct weft_signing_keys keys;
+    enum weft_rc rc = weft_engine_keys(request->server->engine, request->arena, &keys, err);
+    return reply_keys(request, rc, &keys);
+}
+
+enum weft_rc weft_key_rotate_run(struct weft_request *request, struct weft_err *err)
+{
+    struct weft_signing_keys keys;
+    enum weft_rc rc =
+        weft_engine_key_rotate(request->server->engine, request->state, request->arena, &keys, err);
+    return reply_keys(request, rc, &keys);
+}
