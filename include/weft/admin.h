@@ -14,6 +14,7 @@ extern "C" {
 #endif
 
 struct weft;       /* opaque */
+struct weft_bytes; /* weft.h */
 struct weft_arena; /* opaque */
 
 /* ---- Lanes ----------------------------------------------------------------------------------- */
@@ -106,6 +107,20 @@ struct weft_signing_keys {
 struct weft_key_rotation {
     int64_t grace_ms; /* how long tokens of the keys before stay good */
 };
+
+/* Over a server these need a token with the scope admin that is bound to no namespace. */
+WEFT_EXPORT WEFT_MUST_CHECK enum weft_rc
+weft_signing_keys(struct weft *weft, struct weft_signing_keys *ret_keys, struct weft_err *err);
+/* Makes a new key; *ret_keys are all that are good then. Must not be repeated blindly. */
+WEFT_EXPORT WEFT_MUST_CHECK enum weft_rc
+weft_signing_key_rotate(struct weft *weft, const struct weft_key_rotation *rotation,
+                        struct weft_signing_keys *ret_keys, struct weft_err *err);
+WEFT_EXPORT void weft_signing_keys_free(struct weft_signing_keys *keys);
+/* The token of a waitpoint again, for operators: ret_bytes->data, a text. */
+WEFT_EXPORT WEFT_MUST_CHECK enum weft_rc weft_waitpoint_token(struct weft *weft,
+                                                              const struct weft_id *waitpoint,
+                                                              struct weft_bytes *ret_token,
+                                                              struct weft_err *err);
 
 /* ---- Tokens ---------------------------------------------------------------------------------- */
 

@@ -597,6 +597,64 @@ struct weft_signal {
     const char *content_type; /* NULL: JSON */
 };
 
+/* What became of an item of weft_suspend(). */
+struct weft_suspended {
+    struct weft_err err;
+    enum weft_fence fence; /* why, when err.rc is WEFT_FENCED */
+    enum weft_state state; /* SUSPENDED; or RUNNING: satisfied */
+    bool satisfied;        /* at once, by signals that had come: the lease stays, go on */
+    const struct weft_waitpoint *waitpoint; /* in the order of the item, with their tokens */
+    size_t waitpoint_count;
+    const struct weft_signal_info *signal; /* when satisfied */
+    size_t signal_count;
+    bool more_signals;
+};
+struct weft_suspensions {
+    const struct weft_suspended *item; /* one for each item of the call */
+    size_t count;
+    struct weft_arena *arena; /* owned */
+};
+
+struct weft_waitpoint_made {
+    struct weft_err err;
+    enum weft_fence fence;
+    struct weft_waitpoint waitpoint;
+};
+struct weft_waitpoints_made {
+    const struct weft_waitpoint_made *item; /* one for each item of the call */
+    size_t count;
+    struct weft_arena *arena; /* owned */
+};
+
+struct weft_signalled {
+    struct weft_err err;
+    enum weft_signal_effect effect;
+    enum weft_signal_effect first; /* of a duplicate: what the first one did */
+    struct weft_id waitpoint;
+};
+
+/*
+ * Gives executions back until their conditions are satisfied. The leases end, unless an answer says
+ * `satisfied`. A repeat gets the same answer with the same tokens. Ends with
+ * weft_suspensions_free(), which accepts an empty one.
+ */
+WEFT_EXPORT WEFT_MUST_CHECK enum weft_rc weft_suspend(struct weft *weft,
+                                                      const struct weft_suspend *item, size_t count,
+                                                      struct weft_suspensions *ret_answer,
+                                                      struct weft_err *err);
+WEFT_EXPORT void weft_suspensions_free(struct weft_suspensions *answer);
+/* Makes waitpoints before suspending; a pending one of the same name is given again. */
+WEFT_EXPORT WEFT_MUST_CHECK enum weft_rc
+weft_waitpoint_make(struct weft *weft, const struct weft_waitpoint_new *item, size_t count,
+                    struct weft_waitpoints_made *ret_answer, struct weft_err *err);
+WEFT_EXPORT void weft_waitpoints_made_free(struct weft_waitpoints_made *answer);
+/* Sends signals. One without a key must not be repeated blindly. */
+WEFT_EXPORT WEFT_MUST_CHECK enum weft_rc weft_signal(struct weft *weft,
+                                                     const struct weft_signal *item, size_t count,
+                                                     struct weft_signalled *ret_answer,
+                                                     struct weft_err *err);
+WEFT_EXPORT const char *weft_signal_effect_name(enum weft_signal_effect effect); /* "resumed" */
+
 /* Pages of what an execution has waited for. */
 struct weft_waitpoints {
     const struct weft_waitpoint *item; /* in the order in which they were made */
@@ -610,6 +668,17 @@ struct weft_signals {
     const char *next;
     struct weft_arena *arena; /* owned */
 };
+
+/* limit: 1..1000, 0: 50. after: NULL, or the `next` of the page before. */
+WEFT_EXPORT WEFT_MUST_CHECK enum weft_rc
+weft_waitpoints(struct weft *weft, const struct weft_id *id, uint32_t limit, const char *after,
+                struct weft_waitpoints *ret_page, struct weft_err *err);
+WEFT_EXPORT void weft_waitpoints_free(struct weft_waitpoints *page);
+WEFT_EXPORT WEFT_MUST_CHECK enum weft_rc weft_signals(struct weft *weft, const struct weft_id *id,
+                                                      uint32_t limit, const char *after,
+                                                      struct weft_signals *ret_page,
+                                                      struct weft_err *err);
+WEFT_EXPORT void weft_signals_free(struct weft_signals *page);
 
 /* ---- Steering -------------------------------------------------------------------------------- */
 

@@ -473,6 +473,7 @@ enum weft_rc weft_steer(struct weft *weft, enum weft_steer_kind kind, const stru
         [WEFT_STEER_REPRIORITIZE] = WEFT_OP_REPRIORITIZE,
         [WEFT_STEER_REVOKE] = WEFT_OP_REVOKE,
         [WEFT_STEER_SET_DEADLINE] = WEFT_OP_SET_DEADLINE,
+        [WEFT_STEER_RESUME] = WEFT_OP_RESUME,
     };
     if ((unsigned)kind >= WEFT_LEN(ops))
         return weft_invalid(err, "kind", "there is no such kind of steering");

@@ -240,6 +240,20 @@ exits 0 'show after deadline none' "$weft" show "$boom" --json
 json "$out" 'v["deadline_at"] is None' 'shows no deadline'
 exits 6 'revoke of an execution that is not running' "$weft" revoke "$boom"
 has "$err" 'only a running execution has a lease' 'the error says so'
+# ---- resume, waitpoints, signal, keys ----
+
+exits 6 'resume of an execution that is not suspended' "$weft" resume "$boom"
+has "$err" 'only a suspended execution can be resumed' 'the error says so'
+exits 0 'waitpoints of an execution that has none' "$weft" waitpoints "$boom" --json
+json "$out" 'v["items"] == []' 'shows none'
+exits 5 'signal with a token that is none' "$weft" signal nothing --name approved
+has "$err" 'the signal token is not good' 'the error says so'
+exits 0 'keys rotate' "$weft" keys rotate --grace 1h --json
+json "$out" 'v["items"][-1]["current"] and "secret" not in v["items"][-1]' 'shows the key that signs'
+exits 0 'keys' "$weft" keys
+has "$out" 'signs' 'shows which key signs'
+exits 2 'keys with another word' "$weft" keys remove
+
 exits 2 'priority that is no number' "$weft" priority "$boom" high
 exits 2 'deadline that is no moment' "$weft" deadline "$boom" soon
 exits 2 'priority without a number' "$weft" priority "$boom"

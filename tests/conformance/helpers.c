@@ -92,6 +92,28 @@ struct weft_id submit_job(struct fixture *f)
     return submit_ok(f, &(struct weft_spec){.kind = "job"});
 }
 
+static const char *copy_text(struct fixture *f, const char *text)
+{
+    return text ? weft_arena_strdup(f->arena, text) : NULL;
+}
+
+static void copy_signals(struct fixture *f, struct weft_claimed *item)
+{
+    struct weft_signal_info *copy =
+        weft_new_array(f->arena, struct weft_signal_info, item->signal_count + 1);
+    for (size_t i = 0; i < item->signal_count; i++) {
+        copy[i] = item->signal[i];
+        copy[i].waitpoint_name = copy_text(f, copy[i].waitpoint_name);
+        copy[i].name = copy_text(f, copy[i].name);
+        copy[i].source = copy_text(f, copy[i].source);
+        copy[i].key = copy_text(f, copy[i].key);
+        copy[i].content_type = copy_text(f, copy[i].content_type);
+        if (copy[i].payload)
+            copy[i].payload = weft_arena_dup(f->arena, copy[i].payload, copy[i].payload_size);
+    }
+    item->signal = copy;
+}
+
 /* What the member of a flow was given besides. */
 static void copy_upstreams(struct fixture *f, struct weft_claimed *item)
 {
@@ -132,6 +154,7 @@ struct weft_claim_result claim_several(struct fixture *f, struct weft_engine *en
         if (!result.item[i].payload)
             item[i].payload = NULL;
         copy_upstreams(f, &item[i]);
+        copy_signals(f, &item[i]);
     }
     weft_arena_free(arena);
     result.item = item;

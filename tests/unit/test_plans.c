@@ -252,8 +252,10 @@ static void check_sample(struct plans *p, const char *where)
     for (size_t i = 0; i < WEFT_LEN(place); i++) {
         const char *id = place[i];
         const char *arguments = weft_arena_printf(
-            p->f.arena, "('%s', '%s', '%s', '%s', '%s', 1, 'key-5', %d, %d, NULL, 0, 255)", id, id,
-            id, id, id, SAMPLE, SAMPLE);
+            p->f.arena,
+            "('%s', '%s', '%s', '%s', '%s', '%s', '%s', '%s', '%s', 1, 'key-5', %d, %d, NULL, 0, "
+            "255)",
+            id, id, id, id, id, id, id, id, id, SAMPLE, SAMPLE);
         const char *plan = NULL;
         if (begin_pinned(p) && prepare(p, "seen", WEFT_STMT_SAMPLE_CHECK))
             plan = explain(p, "ANALYZE, BUFFERS, COSTS OFF, TIMING OFF, SUMMARY OFF", arguments);

@@ -159,7 +159,9 @@ static const enum change changes[WEFT_OP_COUNT] = {
     [WEFT_OP_FLOW_GROW] = READY,    [WEFT_OP_FLOW_LINK] = READY, /* an edge from a node that has
                                                                     ended may let its node begin */
     [WEFT_OP_LANE_PUT] = READY, /* it may have been paused, or full */
-    [WEFT_OP_LANE_REMOVE] = READY,  [WEFT_OP_GOODBYE] = READY,      [WEFT_OP_RUN_SCANNER] = READY,
+    [WEFT_OP_SUSPEND] = ENDED,  /* a slot of its lane is free */
+    [WEFT_OP_SIGNALS] = READY,      [WEFT_OP_RESUME] = READY,       [WEFT_OP_LANE_REMOVE] = READY,
+    [WEFT_OP_GOODBYE] = READY,      [WEFT_OP_RUN_SCANNER] = READY,
 };
 
 /* Whether a call of such an operation changed anything, as far as its answer says. */

@@ -17,6 +17,7 @@
 #include "engine/job/execution_read.h"
 #include "engine/job/list.h"
 #include "engine/scan/pass.h"
+#include "engine/wait/wait.h"
 #include "fetch/fetch.h"
 #include "wire/wire.h"
 
@@ -160,15 +161,51 @@ static enum weft_rc whole_list(const struct weft_via *via, const struct weft_op_
     } *answer = call->out; /* how every list of weft.h begins */
     struct weft_remote_list listing = {0};
     struct weft_remote_request request = {.op = call->op};
-    bool attempts = call->op == WEFT_OP_ATTEMPTS;
+    bool attempts = call->op == WEFT_OP_ATTEMPTS, keys = call->op == WEFT_OP_KEYS;
     if (attempts)
         request.place = weft_remote_id(call->arena, call->in);
     enum weft_rc rc;
     do {
-        request.query =
-            WEFT_QUERY(call->arena, {"limit", attempts ? NULL : "1000"}, {"after", listing.next});
+        request.query = WEFT_QUERY(call->arena, {"limit", attempts || keys ? NULL : "1000"},
+                                   {"after", listing.next});
         rc = weft_remote_page(via, &request, call->arena, &listing, err);
     } while (!rc && listing.next);
+    if (!rc) {
+        answer->item = listing.item;
+        answer->count = listing.count;
+    }
+    return rc;
+}
+
+/* A page about an execution: waitpoints or signals. */
+static enum weft_rc wait_page(const struct weft_via *via, const struct weft_op_call *call,
+                              struct weft_err *err)
+{
+    struct weft_waitpoints *answer = call->out; /* both kinds of page begin so */
+    const struct weft_wait_asking *asking = call->in;
+    struct weft_remote_list listing = {0};
+    const char *limit = asking->limit ? weft_arena_printf(call->arena, "%u", asking->limit) : NULL;
+    const struct weft_remote_request request = {
+        .op = call->op,
+        .place = weft_remote_id(call->arena, &asking->id),
+        .query = WEFT_QUERY(call->arena, {"limit", limit}, {"after", asking->after})};
+    enum weft_rc rc = weft_remote_page(via, &request, call->arena, &listing, err);
+    if (!rc) {
+        answer->item = listing.item;
+        answer->count = listing.count;
+        answer->next = listing.next;
+    }
+    return rc;
+}
+
+/* A new signing key; the answer is a list. */
+static enum weft_rc key_rotate(const struct weft_via *via, const struct weft_op_call *call,
+                               struct weft_err *err)
+{
+    struct weft_signing_keys *answer = call->out;
+    struct weft_remote_list listing = {0};
+    const struct weft_remote_request request = {.op = call->op, .item = call->in};
+    enum weft_rc rc = weft_remote_page(via, &request, call->arena, &listing, err);
     if (!rc) {
         answer->item = listing.item;
         answer->count = listing.count;
@@ -376,6 +413,10 @@ static weft_remote_fn *const calls[WEFT_OP_COUNT] = {
     [WEFT_OP_TOKENS] = whole_list,
     [WEFT_OP_REPLICAS] = whole_list,
     [WEFT_OP_SCANNERS] = whole_list,
+    [WEFT_OP_WAITPOINT_LIST] = wait_page,
+    [WEFT_OP_SIGNAL_LIST] = wait_page,
+    [WEFT_OP_KEYS] = whole_list,
+    [WEFT_OP_KEY_ROTATE] = key_rotate,
     [WEFT_OP_LANE_PUT] = lane_put,
     [WEFT_OP_LANE_REMOVE] = send_place,
     [WEFT_OP_GOODBYE] = goodbye,

@@ -208,7 +208,9 @@ static bool read_item(const struct weft_op_call *call, size_t i, const struct we
 static enum weft_rc send_part(const struct weft_via *via, const struct weft_op_call *call,
                               size_t at, size_t *ret_count, struct weft_err *err)
 {
-    struct weft_arena *arena = weft_arena_new();
+    /* The answers of these point into the text of the response. */
+    bool kept = call->op == WEFT_OP_SUSPEND || call->op == WEFT_OP_WAITPOINT;
+    struct weft_arena *arena = kept ? call->arena : weft_arena_new();
     struct weft_buf body;
     weft_buf_init(&body, SIZE_MAX);
     struct weft_remote_request request = {.op = call->op, .body = &body};
@@ -223,7 +225,8 @@ static enum weft_rc send_part(const struct weft_via *via, const struct weft_op_c
         if (!weft_json_next(&iter) || !read_item(call, at + i, &iter.value, arena))
             rc = weft_remote_garbled(&request, err);
     weft_buf_done(&body);
-    weft_arena_free(arena);
+    if (!kept)
+        weft_arena_free(arena);
     *ret_count = count;
     return rc;
 }

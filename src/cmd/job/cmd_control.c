@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * weft cancel, replay, priority, revoke and deadline: by id; cancel and replay also by a filter.
+ * weft cancel, replay, priority, revoke, resume and deadline: by id; cancel and replay also by a filter.
  *
  * With a filter the number of executions is shown and must be confirmed; then the calls follow each
  * other by their cursors to the end. Executions that are submitted meanwhile are not taken. When a
@@ -30,6 +30,7 @@ static const struct verb verbs[] = {
     {"replay", WEFT_STEER_REPLAY, "replayed", false, false, "could not be replayed"},
     {"revoke", WEFT_STEER_REVOKE, "revoked", true, false, NULL},
     {"priority", WEFT_STEER_REPRIORITIZE, "has another priority", true, true, NULL},
+    {"resume", WEFT_STEER_RESUME, "resumed", true, false, NULL},
     {"deadline", WEFT_STEER_SET_DEADLINE, "has another deadline", true, true, NULL},
 };
 
@@ -103,7 +104,7 @@ static enum weft_exit steer_ids(struct weft_cli *cli, const struct verb *verb)
     struct weft_err err = {0};
     const struct weft_id *id;
     struct weft_steer like = {
-        .reason = weft_is_word(verb->command, "cancel revoke") ? weft_cli_get(cli, "reason") : NULL,
+        .reason = weft_is_word(verb->command, "cancel revoke resume") ? weft_cli_get(cli, "reason") : NULL,
         .force = verb->kind == WEFT_STEER_REPLAY && weft_cli_has(cli, "force")};
     size_t count = cli->arg_count - (verb->takes_value ? 1 : 0);
     if (verb->takes_value)
@@ -339,6 +340,22 @@ const struct weft_command weft_command_revoke = {
         "a worker that hangs. The worker learns of it with its next heartbeat; what it still says "
         "is refused.",
     .example = "weft revoke 01932c07-5f3e-7a10-8c51-0123456789ab --reason 'worker hangs'",
+    .option =
+        (const struct weft_option[]){
+            {"reason", 'r', "TEXT", "is kept with each", NULL},
+            {.name = NULL},
+        },
+    .run = run_control,
+};
+
+const struct weft_command weft_command_resume = {
+    .name = "resume",
+    .args = "ID...",
+    .summary = "let suspended executions go on",
+    .about =
+        "Whatever they wait for: each is ready again, and the worker that gets it sees that an "
+        "operator resumed it. `weft waitpoints ID` shows what an execution waits for.",
+    .example = "weft resume 01932c07-5f3e-7a10-8c51-0123456789ab --reason 'approved by phone'",
     .option =
         (const struct weft_option[]){
             {"reason", 'r', "TEXT", "is kept with each", NULL},

@@ -178,9 +178,10 @@ enum weft_rc weft_keys_current(struct weft_engine *engine, struct weft_signing_k
     return rc;
 }
 
-static enum weft_rc refuse(struct weft_err *err)
+enum weft_rc weft_keys_refuse(struct weft_err *err)
 {
-    return weft_fail(err, WEFT_UNAUTHORIZED, "the signal token is not good");
+    return weft_hint(err, weft_fail(err, WEFT_UNAUTHORIZED, "the signal token is not good"),
+                     "send it exactly as the worker got it; its key may have retired");
 }
 
 enum weft_rc weft_keys_verify(struct weft_engine *engine, const char *text, bool known,
@@ -191,7 +192,7 @@ enum weft_rc weft_keys_verify(struct weft_engine *engine, const char *text, bool
     uint8_t mac[WEFT_SIGNAL_MAC];
     struct weft_signing_key key = {0};
     if (!weft_signal_token_parse(text, &token, mac))
-        return refuse(err);
+        return weft_keys_refuse(err);
     bool found = find(keys, token.key, &key);
     if (!found || !is_fresh(keys)) {
         pthread_mutex_lock(&keys->lock);
@@ -209,7 +210,7 @@ enum weft_rc weft_keys_verify(struct weft_engine *engine, const char *text, bool
     bool good = found && signed_by && is_good(engine, &key);
     explicit_bzero(&key, sizeof(key));
     if (!good)
-        return refuse(err);
+        return weft_keys_refuse(err);
     *ret_token = token;
     return WEFT_OK;
 }

@@ -57,6 +57,9 @@ WEFT_MUST_CHECK enum weft_rc weft_keys_verify(struct weft_engine *engine, const 
                                               bool known, struct weft_signal_token *ret_token,
                                               struct weft_err *err);
 
+/* The failure of a token that is not good, the same for all causes. */
+enum weft_rc weft_keys_refuse(struct weft_err *err);
+
 /* The text of a waitpoint's token under its first key, or the newest if that has retired. */
 WEFT_MUST_CHECK enum weft_rc weft_keys_sign(struct weft_engine *engine,
                                             struct weft_signal_token *token,

@@ -326,7 +326,7 @@ static enum weft_rc decide_one(struct weft_tx *tx, struct signalling *call, cons
     struct place *place = find_place(call, &sent->waitpoint);
     const struct weft_waitpoint_out *row = place->row;
     if (!row || weft_id_cmp(&row->id, &sent->id) != 0 || row->epoch != sent->epoch)
-        return weft_fail(err, WEFT_UNAUTHORIZED, "the signal token is not good"); /* removed */
+        return weft_keys_refuse(err); /* it was removed */
     *answer = (struct weft_signal_result){.waitpoint = sent->waitpoint};
     const enum weft_signal_effect *first =
         item->key ? put_key(call, tx->arena, &sent->waitpoint, item->key, WEFT_SIGNAL_NONE) : NULL;

@@ -152,7 +152,10 @@ static enum weft_rc take_waitpoint(struct weft_tx *tx, const struct suspending *
     } else {
         *waitpoint = (struct weft_waitpoint){
             .name = at->name, .created_us = item->change->before.epoch, .key_id = call->key.id};
-        weft_id_new(&waitpoint->id, tx->now_us, weft_id_partition(&item->given->id));
+        if (i > 0 && item->fresh[i - 1]) /* in the order of the request */
+            weft_id_next(&waitpoint->id, &item->waitpoint[i - 1].id);
+        else
+            weft_id_new(&waitpoint->id, tx->now_us, weft_id_partition(&item->given->id));
     }
     item->name[i] = waitpoint->name;
     for (size_t k = 0; k < i; k++)

@@ -48,8 +48,8 @@ WEFT_MUST_CHECK enum weft_rc weft_engine_signal(struct weft_engine *engine,
 
 /* A page about one execution, or the token of one waitpoint. */
 struct weft_wait_asking {
-    const char *ns; /* NULL: any */
     struct weft_id id;
+    const char *ns;    /* NULL: any */
     uint32_t limit;    /* of a page */
     const char *after; /* NULL: the first page */
 };

@@ -62,7 +62,7 @@ _Static_assert(WEFT_RC_COUNT <= 32, "the errors of a route are bits of a uint32_
 #define SIGNALS_ANSWER                                                                             \
     "{\"oneOf\":[" REF("Signalled") ",{\"type\":\"object\",\"properties\":{\"items\":{\"type\":"   \
     "\"array\",\"items\":{\"oneOf\":[" REF("Signalled") ",{\"type\":\"object\","                   \
-    "\"properties\":{\"error\":" REF("Error") "},\"required\":[\"error\"]}]}}},\"required\":["       \
+    "\"properties\":{\"error\":" REF("Error") "},\"required\":[\"error\"]}]}}},\"required\":[" \
     "\"items\"]}]}"
 
 #define IDS_SCHEMA                                                                                 \
