@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * weft cancel, replay, priority, revoke, resume and deadline: by id; cancel and replay also by a filter.
+ * weft cancel, replay, priority, revoke, resume and deadline: by id; cancel and replay also by a
+ * filter.
  *
  * With a filter the number of executions is shown and must be confirmed; then the calls follow each
  * other by their cursors to the end. Executions that are submitted meanwhile are not taken. When a
@@ -104,7 +105,8 @@ static enum weft_exit steer_ids(struct weft_cli *cli, const struct verb *verb)
     struct weft_err err = {0};
     const struct weft_id *id;
     struct weft_steer like = {
-        .reason = weft_is_word(verb->command, "cancel revoke resume") ? weft_cli_get(cli, "reason") : NULL,
+        .reason = weft_is_word(verb->command, "cancel revoke resume") ? weft_cli_get(cli, "reason")
+                                                                      : NULL,
         .force = verb->kind == WEFT_STEER_REPLAY && weft_cli_has(cli, "force")};
     size_t count = cli->arg_count - (verb->takes_value ? 1 : 0);
     if (verb->takes_value)
