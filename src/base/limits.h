@@ -33,7 +33,7 @@ enum weft_limit {
     WEFT_SWEEP_MAX = 10000, /* executions that one cancel or replay by filter changes */
     WEFT_FLOW_NODES_MAX = 100000,
     WEFT_FLOW_EDGES_MAX = 1000000,
-    WEFT_FLOW_LINKS_MAX = 1000, /* edges that one call adds between nodes of a flow */
+    WEFT_FLOW_LINKS_MAX = 1000,       /* edges that one call adds between nodes of a flow */
     WEFT_WAITPOINTS_MAX = 100,        /* of one suspension; and pending ones of an execution */
     WEFT_SIGNALS_MAX = 10000,         /* of one waitpoint */
     WEFT_CONDITION_DEPTH_MAX = 4,     /* all, any and count inside each other */
