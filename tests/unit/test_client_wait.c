@@ -91,6 +91,7 @@ static void test_lists(struct weft *weft, const struct weft_id *id)
        "has the other, with its signal");
     is_int(weft_signals(weft, id, 0, NULL, &signals, &err), WEFT_OK, "signals are listed");
     ok(signals.count == 1 && strcmp(signals.item[0].waitpoint_name, "b") == 0, "one of them");
+    weft_waitpoints_free(&second);
     is_int(weft_waitpoints(weft, &(struct weft_id){{9}}, 0, NULL, &second, &err), WEFT_NOT_FOUND,
            "an execution that does not exist has no list");
     weft_waitpoints_free(&page);
