@@ -423,6 +423,21 @@ CASE(wait_keys_rotate_with_grace)
     is_int(signal_to(f, again.waitpoint[0].token).effect, WEFT_SIGNAL_RESUMED, "which is good");
 }
 
+/* A replica that has just read the keys meets a token of a key that another one made after that. */
+CASE(wait_new_key_is_known_at_once)
+{
+    struct weft_claimed lease[3];
+    for (size_t i = 0; i < WEFT_LEN(lease); i++) {
+        lease[i] = start(f, NULL);
+        struct weft_signing_keys keys;
+        const struct weft_key_rotation rotation = {.grace_ms = 60000};
+        is_int(weft_engine_key_rotate(f->a, &rotation, f->arena, &keys, &f->err), WEFT_OK,
+               "key %zu is made", i + 1);
+        const char *token = suspend_one(f, &lease[i]).waitpoint[0].token;
+        is_int(signal_to(f, token).effect, WEFT_SIGNAL_RESUMED, "its token is good at once");
+    }
+}
+
 CASE(wait_bad_tokens_change_nothing)
 {
     struct weft_claimed lease = start(f, NULL), other = start(f, NULL);

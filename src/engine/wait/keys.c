@@ -14,12 +14,11 @@
 
 enum { OLDEST_BINARY = 24 }; /* the first that knows suspensions: 0024-waiting */
 
-#define REST_US (50 * WEFT_MS) /* between two looks at the store for keys that are not known */
-
 void weft_keys_init(struct weft_keys *keys)
 {
     *keys = (struct weft_keys){0};
     pthread_mutex_init(&keys->lock, NULL);
+    pthread_mutex_init(&keys->reading, NULL);
 }
 
 /* Secrets do not stay in memory that is used for something else. */
@@ -34,6 +33,7 @@ void weft_keys_done(struct weft_keys *keys)
 {
     forget(keys->key, keys->count);
     pthread_mutex_destroy(&keys->lock);
+    pthread_mutex_destroy(&keys->reading);
 }
 
 void weft_keys_seen(struct weft_keys *keys, int64_t last, int64_t retires)
@@ -47,7 +47,7 @@ void weft_keys_seen(struct weft_keys *keys, int64_t last, int64_t retires)
 
 /* ---- Reading --------------------------------------------------------------------------------- */
 
-static void keep(struct weft_keys *keys, const struct weft_rows *rows)
+static void keep(struct weft_keys *keys, const struct weft_rows *rows, weft_usec began_us)
 {
     struct weft_signing_key *key = weft_alloc(rows->count + 1, sizeof(*key));
     for (size_t i = 0; i < rows->count; i++) {
@@ -61,6 +61,7 @@ static void keep(struct weft_keys *keys, const struct weft_rows *rows)
     forget(keys->key, keys->count);
     keys->key = key;
     keys->count = rows->count;
+    keys->read_us = began_us;
     pthread_mutex_unlock(&keys->lock);
 }
 
@@ -69,15 +70,15 @@ static enum weft_rc read_keys(struct weft_engine *engine, struct weft_err *err)
     struct weft_keys *keys = &engine->keys;
     pthread_mutex_lock(&keys->lock);
     keys->stale = false; /* a change from here on is seen by a later poll */
-    keys->read_us = weft_boot_us();
     pthread_mutex_unlock(&keys->lock);
+    weft_usec began_us = weft_boot_us();
     struct weft_arena *arena = weft_arena_new();
     struct weft_call call;
     struct weft_rows rows = {0};
     weft_call_init(&call, arena, WEFT_STMT_KEYS_READ, 0);
     enum weft_rc rc = weft_tx_once(engine, WEFT_TX_READ, &call, arena, &rows, err);
     if (!rc) {
-        keep(keys, &rows);
+        keep(keys, &rows, began_us);
     } else {
         pthread_mutex_lock(&keys->lock);
         keys->stale = true;
@@ -184,7 +185,24 @@ enum weft_rc weft_keys_refuse(struct weft_err *err)
                      "send it exactly as the worker got it; its key may have retired");
 }
 
-enum weft_rc weft_keys_verify(struct weft_engine *engine, const char *text, bool known,
+/*
+ * Reads the keys unless that was begun after since_us. A token is made after the commit of its key,
+ * and a call begins after its tokens were made: one look that begins after the call knows them all.
+ * Calls that come together share a look.
+ */
+static enum weft_rc read_since(struct weft_engine *engine, weft_usec since_us, struct weft_err *err)
+{
+    struct weft_keys *keys = &engine->keys;
+    pthread_mutex_lock(&keys->reading);
+    pthread_mutex_lock(&keys->lock);
+    bool known = keys->read_us >= since_us;
+    pthread_mutex_unlock(&keys->lock);
+    enum weft_rc rc = known ? WEFT_OK : read_keys(engine, err);
+    pthread_mutex_unlock(&keys->reading);
+    return rc;
+}
+
+enum weft_rc weft_keys_verify(struct weft_engine *engine, const char *text, weft_usec since_us,
                               struct weft_signal_token *ret_token, struct weft_err *err)
 {
     struct weft_keys *keys = &engine->keys;
@@ -194,13 +212,10 @@ enum weft_rc weft_keys_verify(struct weft_engine *engine, const char *text, bool
     if (!weft_signal_token_parse(text, &token, mac))
         return weft_keys_refuse(err);
     bool found = find(keys, token.key, &key);
-    if (!found || !is_fresh(keys)) {
-        pthread_mutex_lock(&keys->lock);
-        bool rests = keys->read_us != 0 && weft_boot_us() - keys->read_us < REST_US;
-        pthread_mutex_unlock(&keys->lock);
-        if (known && !rests)
-            return weft_fail(err, WEFT_BUSY, "the signing keys must be read first");
-        enum weft_rc rc = rests ? WEFT_OK : read_keys(engine, err);
+    if (!found && since_us == 0)
+        return weft_fail(err, WEFT_BUSY, "the signing keys must be read first");
+    if (since_us > 0 && (!found || !is_fresh(keys))) {
+        enum weft_rc rc = read_since(engine, since_us, err);
         if (rc)
             return rc;
         found = find(keys, token.key, &key);

@@ -7,9 +7,9 @@
  *
  * The newest key signs; older ones verify until they retire. The first one is made by the first
  * waitpoint. A process reads the keys when it first needs them, when the poll says that the set has
- * changed, and when it meets a token of a key that it does not know, twenty times a second at most:
- * so a token of another replica's new key is good at once, and a flood of invented keys costs
- * little.
+ * changed, and when a call meets a token of a key that it does not know: once for a call, however
+ * many tokens it has, and once for calls that come together. So a token of another replica's new
+ * key is good at once.
  */
 
 #include "core/signal_token.h"
@@ -29,10 +29,11 @@ struct weft_signing_key {
 
 /* The keys in memory; a part of struct weft_engine. */
 struct weft_keys {
-    pthread_mutex_t lock;
+    pthread_mutex_t reading; /* held while the store is asked, before `lock`; see read_since() */
+    pthread_mutex_t lock;    /* over all below */
     struct weft_signing_key *key; /* by number */
     size_t count;
-    weft_usec read_us; /* boot time of the last look; 0: none */
+    weft_usec read_us; /* boot time at which the last look began; 0: none */
     bool stale;        /* the poll has seen another set */
     int64_t seen[2];   /* what the poll says of the set */
 };
@@ -49,12 +50,13 @@ WEFT_MUST_CHECK enum weft_rc weft_keys_current(struct weft_engine *engine,
 
 /*
  * Checks a token. WEFT_UNAUTHORIZED, with one text for all causes: it is none in form, was signed
- * by no key that is good now, or was changed. Only the number of a key that is not known makes it
- * look at the store; with `known` it does not, and answers WEFT_BUSY: ask again where that may
- * wait.
+ * by no key that is good now, or was changed. since_us is when the call began, in boot time: the
+ * store is asked for a key that is not known, unless it was asked since. With 0 it is not asked,
+ * and the answer is WEFT_BUSY: check again where that may wait.
  */
 WEFT_MUST_CHECK enum weft_rc weft_keys_verify(struct weft_engine *engine, const char *text,
-                                              bool known, struct weft_signal_token *ret_token,
+                                              weft_usec since_us,
+                                              struct weft_signal_token *ret_token,
                                               struct weft_err *err);
 
 /* The failure of a token that is not good, the same for all causes. */

@@ -14,6 +14,7 @@
  */
 
 #include "base/arena.h"
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/id.h"
 #include "base/limits.h"
@@ -440,6 +441,7 @@ enum weft_rc weft_engine_signal(struct weft_engine *engine, const struct weft_si
                                 size_t count, struct weft_arena *arena,
                                 struct weft_signal_result *ret_answer, struct weft_err *err)
 {
+    weft_usec began_us = weft_boot_us();
     struct weft_arena *plan = weft_arena_new();
     struct sent *sent = weft_new_array(plan, struct sent, count + 1);
     struct signalling call = {
@@ -448,7 +450,7 @@ enum weft_rc weft_engine_signal(struct weft_engine *engine, const struct weft_si
     for (size_t i = 0; i < count; i++) {
         struct weft_err story = {0};
         struct weft_signal_token token;
-        enum weft_rc rc = weft_keys_verify(engine, item[i].token, false, &token, &story);
+        enum weft_rc rc = weft_keys_verify(engine, item[i].token, began_us, &token, &story);
         if (!rc)
             rc = check_signal(&item[i], &story);
         if (rc)

@@ -29,7 +29,7 @@ static enum weft_rc check_token(const struct weft_request *request, const char *
                                 struct weft_err *err)
 {
     struct weft_signal_token parts;
-    enum weft_rc rc = weft_keys_verify(request->server->engine, token, true, &parts, err);
+    enum weft_rc rc = weft_keys_verify(request->server->engine, token, 0, &parts, err);
     if (rc == WEFT_UNAUTHORIZED)
         weft_metric_add(request->server->metrics, WEFT_METRIC_SIGNAL_TOKENS, 0, 1);
     return rc == WEFT_BUSY ? WEFT_OK : rc; /* an engine thread reads the keys and checks again */
