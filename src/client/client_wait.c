@@ -142,14 +142,16 @@ const char *weft_signal_effect_name(enum weft_signal_effect effect)
 
 /* ---- Pages ----------------------------------------------------------------------------------- */
 
-static enum weft_rc ask_page(struct weft *weft, enum weft_op op, const struct weft_id *id,
-                             uint32_t limit, const char *after, void *out,
-                             struct weft_arena **ret_arena, struct weft_err *err)
+/* id NULL is refused as a missing argument. */
+static enum weft_rc ask(struct weft *weft, struct weft_op_call call, const struct weft_id *id,
+                        struct weft_wait_asking *asking, struct weft_arena **ret_arena,
+                        struct weft_err *err)
 {
-    struct weft_wait_asking asking = {.ns = weft_ns_of(weft, NULL), .limit = limit, .after = after};
+    asking->ns = weft_ns_of(weft, NULL);
     if (id)
-        asking.id = *id;
-    const struct weft_op_call call = {.op = op, .in = id ? &asking : NULL, .count = 1, .out = out};
+        asking->id = *id;
+    call.in = id ? asking : NULL;
+    call.count = 1;
     return weft_ask(weft, &call, ret_arena, err);
 }
 
@@ -157,8 +159,9 @@ enum weft_rc weft_waitpoints(struct weft *weft, const struct weft_id *id, uint32
                              const char *after, struct weft_waitpoints *ret_page,
                              struct weft_err *err)
 {
-    return ask_page(weft, WEFT_OP_WAITPOINT_LIST, id, limit, after, ret_page,
-                    WEFT_ARENA_OF(ret_page), err);
+    struct weft_wait_asking asking = {.limit = limit, .after = after};
+    const struct weft_op_call call = {.op = WEFT_OP_WAITPOINT_LIST, .out = ret_page};
+    return ask(weft, call, id, &asking, WEFT_ARENA_OF(ret_page), err);
 }
 
 WEFT_FREES(weft_waitpoints)
@@ -166,8 +169,9 @@ WEFT_FREES(weft_waitpoints)
 enum weft_rc weft_signals(struct weft *weft, const struct weft_id *id, uint32_t limit,
                           const char *after, struct weft_signals *ret_page, struct weft_err *err)
 {
-    return ask_page(weft, WEFT_OP_SIGNAL_LIST, id, limit, after, ret_page, WEFT_ARENA_OF(ret_page),
-                    err);
+    struct weft_wait_asking asking = {.limit = limit, .after = after};
+    const struct weft_op_call call = {.op = WEFT_OP_SIGNAL_LIST, .out = ret_page};
+    return ask(weft, call, id, &asking, WEFT_ARENA_OF(ret_page), err);
 }
 
 WEFT_FREES(weft_signals)
@@ -179,11 +183,13 @@ enum weft_rc weft_waitpoint_token(struct weft *weft, const struct weft_id *waitp
 {
     struct weft_waitpoint found = {0};
     struct weft_arena *arena;
-    enum weft_rc rc = ask_page(weft, WEFT_OP_WAITPOINT_TOKEN, waitpoint, 0, NULL,
-                               ret_token ? &found : NULL, &arena, err);
-    if (!rc)
+    struct weft_wait_asking asking = {0};
+    const struct weft_op_call call = {.op = WEFT_OP_WAITPOINT_TOKEN,
+                                      .out = ret_token ? &found : NULL};
+    enum weft_rc rc = ask(weft, call, waitpoint, &asking, &arena, err);
+    if (!rc && ret_token)
         *ret_token = (struct weft_bytes){.data = found.token,
-                                         .size = strlen(found.token),
+                                         .size = found.token ? strlen(found.token) : 0,
                                          .content_type = "text/plain",
                                          .arena = arena};
     return rc;

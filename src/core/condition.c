@@ -148,6 +148,7 @@ static enum weft_rc read_count(struct reader *reader, const struct weft_json *va
     return WEFT_OK;
 }
 
+/* NOLINTNEXTLINE(misc-no-recursion): bounded by WEFT_CONDITION_DEPTH_MAX */
 static enum weft_rc read_parts(struct reader *reader, const struct weft_json *list, unsigned depth,
                                struct weft_condition *node)
 {
@@ -191,7 +192,7 @@ static enum weft_rc check_depth(struct reader *reader, unsigned depth)
                         WEFT_CONDITION_DEPTH_MAX);
 }
 
-/* Recursion is bounded by WEFT_CONDITION_DEPTH_MAX. */
+/* NOLINTNEXTLINE(misc-no-recursion): bounded by WEFT_CONDITION_DEPTH_MAX */
 static enum weft_rc read_node(struct reader *reader, const struct weft_json *value, unsigned depth,
                               struct weft_condition *node)
 {
@@ -201,7 +202,7 @@ static enum weft_rc read_node(struct reader *reader, const struct weft_json *val
     static const enum weft_condition_kind kind[] = {
         WEFT_CONDITION_SIGNAL, WEFT_CONDITION_ALL,      WEFT_CONDITION_ANY,
         WEFT_CONDITION_COUNT,  WEFT_CONDITION_OPERATOR, WEFT_CONDITION_TIMEOUT};
-    struct weft_json member[KEYS];
+    struct weft_json member[KEYS] = {0};
     enum weft_rc rc =
         reader->nodes++ < WEFT_CONDITION_NODES_MAX
             ? read_members(reader, value, key, KEYS, member)
@@ -302,6 +303,7 @@ static void write_count(struct weft_json_writer *out, const struct weft_conditio
     weft_json_end_object(out);
 }
 
+/* NOLINTNEXTLINE(misc-no-recursion): bounded by WEFT_CONDITION_DEPTH_MAX */
 static void write_node(struct weft_json_writer *out, const struct weft_condition *node,
                        const struct weft_condition_scope *scope)
 {
@@ -378,7 +380,8 @@ static void count_signal(struct weft_condition_judge *judge, const struct weft_c
     judge->have[leaf->leaf]++;
 }
 
-/* Whether a condition is satisfied by what was counted. Recursion is bounded by its depth. */
+/* Whether a condition is satisfied by what was counted. */
+/* NOLINTNEXTLINE(misc-no-recursion): bounded by WEFT_CONDITION_DEPTH_MAX */
 static bool holds(const struct weft_condition_judge *judge, const struct weft_condition *node)
 {
     switch (node->kind) {
@@ -399,6 +402,7 @@ static bool holds(const struct weft_condition_judge *judge, const struct weft_co
     return false;
 }
 
+/* NOLINTNEXTLINE(misc-no-recursion): bounded by WEFT_CONDITION_DEPTH_MAX */
 static bool add_to(struct weft_condition_judge *judge, const struct weft_condition *node,
                    const struct weft_condition_signal *signal)
 {

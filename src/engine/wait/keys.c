@@ -233,7 +233,7 @@ enum weft_rc weft_keys_verify(struct weft_engine *engine, const char *text, weft
 enum weft_rc weft_keys_sign(struct weft_engine *engine, struct weft_signal_token *token,
                             char ret_text[WEFT_SIGNAL_TOKEN_TEXT], struct weft_err *err)
 {
-    struct weft_signing_key key;
+    struct weft_signing_key key = {0};
     enum weft_rc rc = WEFT_OK;
     if (!find(&engine->keys, token->key, &key) || !is_good(engine, &key))
         rc = weft_keys_current(engine, &key, err);

@@ -176,6 +176,7 @@ static void *put_key(struct signalling *call, struct weft_arena *arena,
     size_t size = sizeof(*waitpoint) + strlen(text);
     char *key = weft_arena_alloc(arena, 1, size);
     memcpy(key, waitpoint, sizeof(*waitpoint));
+    /* NOLINTNEXTLINE(bugprone-not-null-terminated-result): keys of maps have sizes */
     memcpy(key + sizeof(*waitpoint), text, strlen(text));
     enum weft_signal_effect *found = weft_map_find(&call->keys, key, size);
     if (!found && effect) {
@@ -281,6 +282,7 @@ static enum weft_signal_effect judge_signal(struct weft_tx *tx, struct signallin
                                             const struct weft_signal *item,
                                             const struct weft_id *waitpoint)
 {
+    assert(change); /* the waitpoint is open */
     struct waiter *waiter = &call->waiter[change - call->changes.change];
     struct weft_condition_signal signal = {.name = item->name, .source = item->source};
     while (signal.waitpoint < waiter->waitpoints &&

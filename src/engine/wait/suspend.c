@@ -384,17 +384,14 @@ static void decide(struct weft_tx *tx, struct suspending *call, struct item *ite
     item->answer->state = WEFT_STATE_SUSPENDED;
 }
 
-static enum weft_rc suspend_body(struct weft_tx *tx, void *context, struct weft_err *err)
+/* Finds the items of the chunk whose leases are held. */
+static struct item *hold_items(struct weft_tx *tx, struct suspending *call)
 {
-    struct suspending *call = context;
     struct weft_lease_call *lease = &call->lease;
-    size_t count = lease->chunk.count, ids;
-    struct weft_rows rows = {0}, heads = {0};
-    const struct weft_id *id = weft_chunk_ids(&lease->chunk, &lease->ids, tx->arena, &ids);
+    size_t count = lease->chunk.count;
     struct item *item = weft_new_array(tx->arena, struct item, count + 1);
-    enum weft_rc rc = weft_change_lock(tx, id, ids, &lease->changes, err);
     lease->found = weft_new_array(tx->arena, bool, count + 1);
-    for (size_t k = 0; k < count && !rc; k++) {
+    for (size_t k = 0; k < count; k++) {
         item[k].given = weft_lease_item(lease, k);
         item[k].answer = &call->answer[lease->chunk.item[k]];
         item[k].change = weft_change_find(&lease->changes, &item[k].given->id);
@@ -404,8 +401,21 @@ static enum weft_rc suspend_body(struct weft_tx *tx, void *context, struct weft_
         lease->found[k] = item[k].held;
         call->held[lease->chunk.item[k]] = item[k].held;
     }
-    if (!rc)
-        rc = read_waitpoints(tx, item, count, &rows, err);
+    return item;
+}
+
+static enum weft_rc suspend_body(struct weft_tx *tx, void *context, struct weft_err *err)
+{
+    struct suspending *call = context;
+    struct weft_lease_call *lease = &call->lease;
+    size_t count = lease->chunk.count, ids;
+    struct weft_rows rows = {0}, heads = {0};
+    const struct weft_id *id = weft_chunk_ids(&lease->chunk, &lease->ids, tx->arena, &ids);
+    enum weft_rc rc = weft_change_lock(tx, id, ids, &lease->changes, err);
+    if (rc)
+        return rc;
+    struct item *item = hold_items(tx, call);
+    rc = read_waitpoints(tx, item, count, &rows, err);
     for (size_t k = 0; k < count && !rc; k++) {
         struct weft_err story = {0};
         if (item[k].held && prepare(tx, call, &item[k], &rows, &story))

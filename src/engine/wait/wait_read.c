@@ -62,7 +62,7 @@ enum weft_rc weft_engine_waitpoint_list(struct weft_engine *engine,
     size_t limit = asking->limit ? asking->limit : WEFT_PAGE_DEFAULT;
     struct weft_call call;
     struct weft_rows rows = {0};
-    struct seen seen;
+    struct seen seen = {0};
     struct weft_waitpoints_list_in *in = weft_call_waitpoints_list(&call, arena);
     *in = (struct weft_waitpoints_list_in){.id = asking->id, .most = (int64_t)limit + 1};
     enum weft_rc rc = weft_page_limit(asking->limit, err);
@@ -132,7 +132,7 @@ enum weft_rc weft_engine_signal_list(struct weft_engine *engine,
     size_t limit = asking->limit ? asking->limit : WEFT_PAGE_DEFAULT;
     struct weft_call call;
     struct weft_rows rows = {0};
-    struct seen seen;
+    struct seen seen = {0};
     struct weft_signals_list_in *in = weft_call_signals_list(&call, arena);
     *in = (struct weft_signals_list_in){
         .id = asking->id, .most = (int64_t)limit + 1, .bytes = WEFT_BATCH_BYTES};
@@ -183,7 +183,7 @@ enum weft_rc weft_engine_waitpoint_token(struct weft_engine *engine,
 {
     struct weft_call call;
     struct weft_rows rows = {0};
-    struct seen seen;
+    struct seen seen = {0};
     weft_call_waitpoints_named(&call, arena, 1)->row[0].waitpoint = asking->id;
     enum weft_rc rc = weft_tx_once(engine, WEFT_TX_READ, &call, arena, &rows, err);
     if (rc)

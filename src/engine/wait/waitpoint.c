@@ -57,6 +57,8 @@ struct making {
     struct weft_waitpoint_result *answer;
     bool *held;
     struct weft_signing_key key;
+    struct weft_waitpoint_add_in *add; /* of the last try */
+    size_t added;
 };
 
 static enum weft_rc check_new(const void *lease, struct weft_err *err)
@@ -92,7 +94,7 @@ static const struct weft_waitpoint_out *find_pending(const struct weft_rows *row
 
 static enum weft_rc make_one(struct weft_tx *tx, struct making *call, size_t k,
                              const struct weft_live *live, const struct weft_rows *rows,
-                             struct weft_waitpoint_add_in *add, size_t *added, struct weft_err *err)
+                             struct weft_err *err)
 {
     const struct weft_waitpoint_new *given = weft_lease_item(&call->lease, k);
     struct weft_waitpoint_result *answer = &call->answer[call->lease.chunk.item[k]];
@@ -118,14 +120,15 @@ static enum weft_rc make_one(struct weft_tx *tx, struct making *call, size_t k,
         weft_id_new(&fresh.waitpoint, tx->now_us, weft_id_partition(&given->id));
         fresh.expires.set = given->expires_ms > 0;
         fresh.expires.value = fresh.expires.set ? tx->now_us + given->expires_ms * WEFT_MS : 0;
-        add->row[(*added)++] = (struct weft_waitpoint_add_item){.waitpoint = fresh.waitpoint,
-                                                                .id = fresh.id,
-                                                                .created = fresh.created,
-                                                                .expires = fresh.expires,
-                                                                .epoch = fresh.epoch,
-                                                                .key = fresh.key,
-                                                                .replay = fresh.replay,
-                                                                .name = fresh.name};
+        call->add->row[call->added++] =
+            (struct weft_waitpoint_add_item){.waitpoint = fresh.waitpoint,
+                                             .id = fresh.id,
+                                             .created = fresh.created,
+                                             .expires = fresh.expires,
+                                             .epoch = fresh.epoch,
+                                             .key = fresh.key,
+                                             .replay = fresh.replay,
+                                             .name = fresh.name};
     }
     return weft_waitpoint_sign(tx->engine, found ? found : &fresh, call->lease.arena,
                                &answer->waitpoint, err);
@@ -135,13 +138,13 @@ static enum weft_rc make_body(struct weft_tx *tx, void *context, struct weft_err
 {
     struct making *call = context;
     struct weft_lease_call *lease = &call->lease;
-    size_t count, held = 0, added = 0;
+    size_t count, held = 0;
     struct weft_call ask, put;
     struct weft_rows rows = {0};
     const struct weft_id *id = weft_chunk_ids(&lease->chunk, &lease->ids, tx->arena, &count);
     struct weft_waitpoints_bound_in *in = weft_call_waitpoints_bound(&ask, tx->arena, count + 1);
-    struct weft_waitpoint_add_in *add =
-        weft_call_waitpoint_add(&put, tx->arena, lease->chunk.count + 1);
+    call->add = weft_call_waitpoint_add(&put, tx->arena, lease->chunk.count + 1);
+    call->added = 0;
     enum weft_rc rc = weft_change_lock(tx, id, count, &lease->changes, err);
     lease->found = weft_new_array(tx->arena, bool, lease->chunk.count + 1);
     for (size_t k = 0; k < lease->chunk.count && !rc; k++) {
@@ -160,10 +163,10 @@ static enum weft_rc make_body(struct weft_tx *tx, void *context, struct weft_err
         if (lease->found[k]) {
             const struct weft_lease *given = weft_lease_item(lease, k);
             rc = make_one(tx, call, k, &weft_change_find(&lease->changes, &given->id)->before,
-                          &rows, add, &added, err);
+                          &rows, err);
         }
-    put.rows = added;
-    return rc || added == 0 ? rc : weft_tx_last(tx, &put, 1, NULL, err);
+    put.rows = call->added;
+    return rc || call->added == 0 ? rc : weft_tx_last(tx, &put, 1, NULL, err);
 }
 
 enum weft_rc weft_engine_waitpoints_new(struct weft_engine *engine,
