@@ -49,6 +49,7 @@ struct item {
     struct weft_waitpoint *waitpoint; /* in the order of the request */
     const char **name;                /* the same, for the condition */
     bool *fresh;
+    int32_t *made; /* the epochs under which they were made: a part of their tokens */
     struct weft_condition condition;
     weft_usec timeout_us;
     bool held, satisfied;
@@ -143,15 +144,17 @@ static enum weft_rc take_waitpoint(struct weft_tx *tx, const struct suspending *
     }
     struct weft_waitpoint *waitpoint = &item->waitpoint[i];
     item->fresh[i] = !row;
+    item->made[i] = row ? row->epoch : item->change->before.epoch;
     if (row) {
         *waitpoint = (struct weft_waitpoint){.id = row->waitpoint,
                                              .name = row->name,
-                                             .created_us = row->epoch, /* for the token */
+                                             .created_us = row->created,
+                                             .expires_us = row->expires.value,
                                              .signals = row->signals,
                                              .key_id = row->key};
     } else {
         *waitpoint = (struct weft_waitpoint){
-            .name = at->name, .created_us = item->change->before.epoch, .key_id = call->key.id};
+            .name = at->name, .created_us = tx->now_us, .key_id = call->key.id};
         if (i > 0 && item->fresh[i - 1]) /* in the order of the request */
             weft_id_next(&waitpoint->id, &item->waitpoint[i - 1].id);
         else
@@ -173,6 +176,7 @@ static enum weft_rc prepare(struct weft_tx *tx, const struct suspending *call, s
     item->waitpoint = weft_new_array(call->lease.arena, struct weft_waitpoint, count + 1);
     item->name = weft_new_array(tx->arena, const char *, count + 1);
     item->fresh = weft_new_array(tx->arena, bool, count + 1);
+    item->made = weft_new_array(tx->arena, int32_t, count + 1);
     enum weft_rc rc = WEFT_OK;
     for (size_t i = 0; i < count && !rc; i++)
         rc = take_waitpoint(tx, call, item, rows, i, err);
@@ -345,7 +349,7 @@ static enum weft_rc read_signals(struct weft_tx *tx, const struct suspending *ca
     return WEFT_OK;
 }
 
-/* Signs the tokens of an answer. The epochs stand in created_us: see take_waitpoint(). */
+/* Signs the tokens of an answer. */
 static enum weft_rc sign_answer(struct weft_tx *tx, const struct suspending *call,
                                 struct item *item, struct weft_err *err)
 {
@@ -355,10 +359,11 @@ static enum weft_rc sign_answer(struct weft_tx *tx, const struct suspending *cal
         struct weft_signal_token token = {.key = waitpoint->key_id,
                                           .waitpoint = waitpoint->id,
                                           .execution = item->given->id,
-                                          .epoch = (int32_t)waitpoint->created_us};
+                                          .epoch = item->made[w]};
         char *text = weft_arena_alloc(call->lease.arena, 1, WEFT_SIGNAL_TOKEN_TEXT);
         rc = weft_keys_sign(tx->engine, &token, text, err);
         waitpoint->token = text;
+        waitpoint->state = WEFT_WAITPOINT_OPEN;
         waitpoint->name = weft_arena_strdup(call->lease.arena, waitpoint->name);
     }
     item->answer->waitpoint = item->waitpoint;
@@ -366,14 +371,12 @@ static enum weft_rc sign_answer(struct weft_tx *tx, const struct suspending *cal
     return rc;
 }
 
-/* Decides about the items that hold their leases; says the answer of each. */
-static void decide(struct weft_tx *tx, struct suspending *call, struct item *item,
-                   const struct weft_rows *heads)
+/* Decides about an item that holds its lease, and writes its answer. */
+static void decide(struct weft_tx *tx, struct item *item, const struct weft_rows *heads)
 {
     judge(tx, item, heads);
     *item->answer =
         (struct weft_suspend_result){.state = WEFT_STATE_RUNNING, .satisfied = item->satisfied};
-    (void)call;
     if (item->satisfied)
         return;
     const struct weft_event event = {.kind = WEFT_EVENT_SUSPEND, .due_us = item->timeout_us};
@@ -425,7 +428,7 @@ static enum weft_rc suspend_body(struct weft_tx *tx, void *context, struct weft_
         rc = read_heads(tx, item, count, &heads, err);
     for (size_t k = 0; k < count && !rc; k++)
         if (item[k].held)
-            decide(tx, call, &item[k], &heads);
+            decide(tx, &item[k], &heads);
     if (!rc)
         rc = write_items(tx, call, item, count, err);
     if (!rc)
