@@ -20,8 +20,9 @@ static void give_err(const struct weft_err *err, struct weft_err *ret_err)
 }
 
 /*
- * Carries out an operation on items whose answers hold pointers. call->out has room for the results;
- * these and what they point to are in call->arena, which is freed here when the call fails.
+ * Carries out an operation on items whose answers hold pointers. call->out has room for the
+ * results; these and what they point to are in call->arena, which is freed here when the call
+ * fails.
  */
 static enum weft_rc do_items(struct weft *weft, struct weft_op_call *call, const void *ret_answer,
                              struct weft_err *err)
