@@ -218,10 +218,6 @@ CREATE INDEX live_lease ON weft.live USING btree (lane, due) WHERE (state = 4);
 
 CREATE INDEX live_ready ON weft.live USING btree (queue, priority DESC, ord, id) WHERE (state = 1);
 
-CREATE INDEX live_suspended ON weft.live USING btree (due) WHERE ((state = 5) AND (due IS NOT NULL));
-
-CREATE INDEX live_suspended_lane ON weft.live USING btree (lane, due) WHERE (((state >= 5) AND (state <= 5)) AND (due IS NOT NULL));
-
 CREATE INDEX live_timer ON weft.live USING btree (due) WHERE (state = 2);
 
 CREATE TABLE weft.migration (
@@ -413,10 +409,16 @@ CREATE TABLE weft.suspension (
     delay bigint NOT NULL,
     escalated bigint,
     reason text,
+    due bigint,
+    lane integer NOT NULL DEFAULT 0,
     CONSTRAINT suspension_pkey PRIMARY KEY (id)
 );
 
+CREATE INDEX suspension_due ON weft.suspension USING btree (due) WHERE (due IS NOT NULL);
+
 CREATE INDEX suspension_escalated ON weft.suspension USING btree (escalated) WHERE (escalated IS NOT NULL);
+
+CREATE INDEX suspension_lane ON weft.suspension USING btree (lane, ((due + 0))) WHERE ((due + 0) >= 0);
 
 CREATE TRIGGER suspension_has AFTER INSERT ON weft.suspension REFERENCING NEW TABLE AS fresh FOR EACH STATEMENT EXECUTE FUNCTION weft.set_has('4');
 
@@ -801,7 +803,7 @@ CREATE OR REPLACE FUNCTION weft.poll_waiting(OUT what integer, OUT a bigint, OUT
  SET jit TO 'off'
 AS $function$
     SELECT 9,
-           (SELECT due FROM weft.live WHERE state = 5 AND due IS NOT NULL ORDER BY due LIMIT 1),
+           (SELECT due FROM weft.suspension WHERE due IS NOT NULL ORDER BY due LIMIT 1),
            (SELECT expires FROM weft.waitpoint
              WHERE bound = 0 AND closed IS NULL AND expires IS NOT NULL ORDER BY expires LIMIT 1),
            (SELECT max(id)::bigint FROM weft.signing_key),

@@ -183,10 +183,6 @@ CREATE INDEX live_lease ON live (lane, due) WHERE state = 4;
 
 CREATE INDEX live_ready ON live (queue, priority DESC, ord) WHERE state = 1;
 
-CREATE INDEX live_suspended ON live (due) WHERE state = 5 AND due IS NOT NULL;
-
-CREATE INDEX live_suspended_lane ON live (lane, due) WHERE state = 5 AND due IS NOT NULL;
-
 CREATE INDEX live_timer ON live (due) WHERE state = 2;
 
 CREATE TABLE migration (
@@ -390,9 +386,13 @@ CREATE TABLE suspension (
     delay      INTEGER NOT NULL,
     escalated  INTEGER,
     reason     TEXT
-) WITHOUT ROWID;
+, due INTEGER, lane INTEGER NOT NULL DEFAULT 0) WITHOUT ROWID;
+
+CREATE INDEX suspension_due ON suspension (due) WHERE due IS NOT NULL;
 
 CREATE INDEX suspension_escalated ON suspension (escalated) WHERE escalated IS NOT NULL;
+
+CREATE INDEX suspension_lane ON suspension (lane, due) WHERE due IS NOT NULL;
 
 CREATE TRIGGER suspension_has AFTER INSERT ON suspension
 BEGIN

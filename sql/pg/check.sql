@@ -68,6 +68,10 @@ UNION ALL
   WHERE NOT EXISTS (SELECT 1 FROM weft.live l
                      WHERE l.id BETWEEN s.id AND s.id AND l.epoch = s.epoch AND l.state + 0 = @suspended) LIMIT 10)
 UNION ALL
+(SELECT 'suspension with another timeout or lane than its execution', s.id
+   FROM weft.suspension s JOIN weft.live l ON l.id BETWEEN s.id AND s.id
+  WHERE l.state + 0 = @suspended AND (s.due IS DISTINCT FROM l.due OR s.lane <> l.lane) LIMIT 10)
+UNION ALL
 (SELECT 'waitpoint of an epoch that was never given', w.id
    FROM weft.waitpoint w LEFT JOIN weft.live l ON l.id BETWEEN w.id AND w.id
    LEFT JOIN weft.outcome o ON o.id BETWEEN w.id AND w.id

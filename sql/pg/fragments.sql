@@ -17,6 +17,10 @@
 -- scalar subquery, which, unlike EXISTS, the planner never turns into a read of all queues.
 (:ns = 0 OR (SELECT q.namespace FROM weft.queue q WHERE q.id = @queue) = :ns)
 
+-- fragment: of_lane (lane)
+-- The same for a lane, which belongs to one namespace.
+(:ns = 0 OR (SELECT n.namespace FROM weft.name n WHERE n.id = @lane) = :ns)
+
 -- fragment: of_partition (id)
 -- Whether an id is of the partitions that a pass is limited to.
 (:last - :first = @WEFT_PARTITION_LAST OR weft.partition(@id) BETWEEN :first AND :last)

@@ -36,7 +36,7 @@ lanes AS (
       FROM lanes WHERE lanes.lane IS NOT NULL
 ), mine AS (
     SELECT lanes.lane FROM lanes
-     WHERE :ns = 0 OR (SELECT n.namespace FROM weft.name n WHERE n.id = lanes.lane) = :ns
+     WHERE @{of_lane lanes.lane}
 )
 
 -- fragment: leases_seen ()
@@ -70,6 +70,16 @@ SELECT @columns
             AND @{of_namespace l.queue}
             AND @{of_partition l.id}
           ORDER BY @time LIMIT :batch) s)
+
+-- fragment: suspensions_seen ()
+-- The same for suspensions. Their lane and timeout do not change while their execution is suspended.
+(SELECT count(*)
+   FROM (SELECT s.due
+           FROM weft.suspension s
+          WHERE s.due IS NOT NULL AND s.due <= :now
+            AND @{of_lane s.lane}
+            AND @{of_partition s.id}
+          ORDER BY s.due LIMIT :batch) s)
 
 -- fragment: sight (count)
 -- Counts the due rows of the snapshot when the batch was not filled.
@@ -184,12 +194,29 @@ SELECT p.id, p.queue, sight.seen
 -- name: due_suspensions (now bigint, batch int, ns int, first int, last int)
 -- returns: id uuid?, ord bigint, due bigint?, attempt_deadline bigint?, deadline bigint?, started bigint?, claimed bigint?, queue int, lane int, policy int, worker int?, epoch int, attempt int, forgiven int, size int, lost smallint, replays smallint, priority smallint, state smallint, seen bigint?
 WITH taken AS MATERIALIZED (
-    @{due_taken @{live_columns l} | l.state = @suspended AND l.due IS NOT NULL AND l.due <= :now | l.due}
-), @{sight @{due_seen l.state = @suspended AND l.due IS NOT NULL AND l.due <= :now | l.due}}
+    SELECT @{live_columns l}
+      FROM weft.suspension s JOIN weft.live l ON l.id BETWEEN s.id AND s.id
+     WHERE s.due IS NOT NULL AND s.due <= :now
+       AND @{of_lane s.lane}
+       AND @{of_partition s.id}
+       AND l.state + 0 = @suspended
+       AND weft.at_rest(l.xmax)
+     ORDER BY s.due LIMIT :batch
+       FOR UPDATE OF l SKIP LOCKED
+), @{sight @{suspensions_seen}}
 SELECT @{live_columns t}, sight.seen
   FROM sight LEFT JOIN taken t ON true;
 
 -- name: next_suspension (now bigint, batch int, ns int, first int, last int)
 -- returns: left bigint, due bigint?
-@{next_due l.state = @suspended AND l.due IS NOT NULL AND l.due <= :now | due
- | l.state = @suspended AND l.due IS NOT NULL AND l.due > :now};
+SELECT @{suspensions_seen},
+       coalesce((SELECT w.due
+                   FROM (SELECT s.id, s.lane, s.due FROM weft.suspension s
+                          WHERE s.due IS NOT NULL AND s.due > :now
+                          ORDER BY s.due LIMIT 1000) w
+                  WHERE @{of_lane w.lane}
+                    AND @{of_partition w.id}
+                  ORDER BY w.due LIMIT 1),
+                (SELECT s.due FROM weft.suspension s
+                  WHERE s.due IS NOT NULL AND s.due > :now
+                  ORDER BY s.due LIMIT 1 OFFSET 999));

@@ -14,20 +14,20 @@
 -- `deadline + 0` is the expression of live_deadline_lane, as in live_attempt_lane: by the plain column the planner
 -- could take the index by the time alone for its order, and walk over the due rows of all other lanes.
 
--- fragment: lanes_due (has, due)
+-- fragment: lanes_due (table, has, due)
 -- The lanes that have rows of a sort, `has`, by hops, and of these the ones whose rows are `due`.
 WITH RECURSIVE hop AS (
-    (SELECT l.lane FROM weft.live l
+    (SELECT l.lane FROM @table l
       WHERE @has AND l.lane > :after ORDER BY l.lane LIMIT 1)
     UNION ALL
-    SELECT (SELECT l.lane FROM weft.live l
+    SELECT (SELECT l.lane FROM @table l
              WHERE @has AND l.lane > hop.lane ORDER BY l.lane LIMIT 1)
       FROM hop WHERE hop.lane IS NOT NULL
 ), looked AS MATERIALIZED (
     SELECT hop.lane FROM hop WHERE hop.lane IS NOT NULL LIMIT :most
 ), due AS (
     SELECT looked.lane FROM looked
-     WHERE EXISTS (SELECT 1 FROM weft.live l
+     WHERE EXISTS (SELECT 1 FROM @table l
                     WHERE l.lane = looked.lane AND @has AND @due
                     OFFSET 0)
 )
@@ -48,7 +48,7 @@ SELECT @{live_columns t}, NULL::bigint
 
 -- name: lease_lanes (now bigint, after int, most int)
 -- returns: next int, lane int?, namespace int
-@{lanes_due l.state = @running | l.due <= :now};
+@{lanes_due weft.live | l.state = @running | l.due <= :now};
 
 -- name: lease_turns (now bigint, first int, last int, lane int[], share int[])
 -- returns: id uuid?, ord bigint, due bigint?, attempt_deadline bigint?, deadline bigint?, started bigint?, claimed bigint?, queue int, lane int, policy int, worker int?, epoch int, attempt int, forgiven int, size int, lost smallint, replays smallint, priority smallint, state smallint, seen bigint?
@@ -56,7 +56,7 @@ SELECT @{live_columns t}, NULL::bigint
 
 -- name: attempt_lanes (now bigint, after int, most int)
 -- returns: next int, lane int?, namespace int
-@{lanes_due l.attempt_deadline + 0 >= 0 | l.attempt_deadline + 0 <= :now};
+@{lanes_due weft.live | l.attempt_deadline + 0 >= 0 | l.attempt_deadline + 0 <= :now};
 
 -- name: attempt_turns (now bigint, first int, last int, lane int[], share int[])
 -- returns: id uuid?, ord bigint, due bigint?, attempt_deadline bigint?, deadline bigint?, started bigint?, claimed bigint?, queue int, lane int, policy int, worker int?, epoch int, attempt int, forgiven int, size int, lost smallint, replays smallint, priority smallint, state smallint, seen bigint?
@@ -65,7 +65,7 @@ SELECT @{live_columns t}, NULL::bigint
 
 -- name: deadline_lanes (now bigint, after int, most int)
 -- returns: next int, lane int?, namespace int
-@{lanes_due l.deadline + 0 >= 0 | l.deadline + 0 <= :now};
+@{lanes_due weft.live | l.deadline + 0 >= 0 | l.deadline + 0 <= :now};
 
 -- name: deadline_turns (now bigint, first int, last int, lane int[], share int[])
 -- returns: id uuid?, ord bigint, due bigint?, attempt_deadline bigint?, deadline bigint?, started bigint?, claimed bigint?, queue int, lane int, policy int, worker int?, epoch int, attempt int, forgiven int, size int, lost smallint, replays smallint, priority smallint, state smallint, seen bigint?
@@ -73,7 +73,7 @@ SELECT @{live_columns t}, NULL::bigint
 
 -- name: delayed_lanes (now bigint, after int, most int)
 -- returns: next int, lane int?, namespace int
-@{lanes_due l.state BETWEEN @delayed AND @delayed | l.due <= :now};
+@{lanes_due weft.live | l.state BETWEEN @delayed AND @delayed | l.due <= :now};
 
 -- name: delayed_turns (now bigint, first int, last int, lane int[], share int[])
 -- returns: id uuid?, queue int, seen bigint?, lane int
@@ -95,8 +95,17 @@ RETURNING l.id, l.queue, NULL::bigint, l.lane;
 
 -- name: suspension_lanes (now bigint, after int, most int)
 -- returns: next int, lane int?, namespace int
-@{lanes_due l.state BETWEEN @suspended AND @suspended AND l.due IS NOT NULL | l.due <= :now};
+@{lanes_due weft.suspension | l.due + 0 >= 0 | l.due + 0 <= :now};
 
 -- name: suspension_turns (now bigint, first int, last int, lane int[], share int[])
 -- returns: id uuid?, ord bigint, due bigint?, attempt_deadline bigint?, deadline bigint?, started bigint?, claimed bigint?, queue int, lane int, policy int, worker int?, epoch int, attempt int, forgiven int, size int, lost smallint, replays smallint, priority smallint, state smallint, seen bigint?
-@{due_in_turns l.state BETWEEN @suspended AND @suspended AND l.due IS NOT NULL AND l.due <= :now | l.due};
+SELECT @{live_columns t}, NULL::bigint
+  FROM unnest(:lane, :share) AS w(lane, share)
+ CROSS JOIN LATERAL (SELECT l.*
+                       FROM weft.suspension s JOIN weft.live l ON l.id BETWEEN s.id AND s.id
+                      WHERE s.lane = w.lane AND s.due + 0 >= 0 AND s.due + 0 <= :now
+                        AND @{of_partition s.id}
+                        AND l.state + 0 = @suspended
+                        AND weft.at_rest(l.xmax)
+                      ORDER BY s.due + 0 LIMIT w.share
+                        FOR UPDATE OF l SKIP LOCKED) t;

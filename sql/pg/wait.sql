@@ -35,15 +35,16 @@ SELECT s.id, s.epoch, s.since, s.condition, s.on_timeout, s.delay, s.escalated, 
   FROM unnest(:id) AS i(id)
  CROSS JOIN LATERAL (SELECT * FROM weft.suspension x WHERE x.id = i.id OFFSET 0) s;
 
--- name: suspension_add (id uuid[], epoch int[], since bigint[], condition text[], on_timeout smallint[], delay bigint[], reason text?[])
+-- name: suspension_add (id uuid[], epoch int[], since bigint[], due bigint?[], lane int[], condition text[], on_timeout smallint[], delay bigint[], reason text?[])
 -- An older binary may have ended a suspension without its row.
-INSERT INTO weft.suspension (id, epoch, since, condition, on_timeout, delay, reason)
-SELECT * FROM unnest(:id, :epoch, :since, :condition, :on_timeout, :delay, :reason)
-    ON CONFLICT (id) DO UPDATE SET epoch = excluded.epoch, since = excluded.since, condition = excluded.condition,
+INSERT INTO weft.suspension (id, epoch, since, due, lane, condition, on_timeout, delay, reason)
+SELECT * FROM unnest(:id, :epoch, :since, :due, :lane, :condition, :on_timeout, :delay, :reason)
+    ON CONFLICT (id) DO UPDATE SET epoch = excluded.epoch, since = excluded.since, due = excluded.due,
+       lane = excluded.lane, condition = excluded.condition,
        on_timeout = excluded.on_timeout, delay = excluded.delay, reason = excluded.reason, escalated = NULL;
 
 -- name: suspension_escalate (id uuid[], at bigint)
-UPDATE weft.suspension s SET escalated = :at FROM unnest(:id) AS i(id) WHERE s.id BETWEEN i.id AND i.id;
+UPDATE weft.suspension s SET escalated = :at, due = NULL FROM unnest(:id) AS i(id) WHERE s.id BETWEEN i.id AND i.id;
 
 -- name: suspension_drop (id uuid[])
 -- With the step by which an execution is not suspended any more, whatever that is.
@@ -96,8 +97,9 @@ SELECT t.id, t.waitpoint, t.waitpoint_name, t.n, t.at, t.effect, t.name, t.sourc
      SELECT s.*, w.name AS waitpoint_name,
             sum(coalesce(octet_length(s.payload), 0) + @WEFT_SIGNAL_BYTES) OVER (ORDER BY s.at, s.waitpoint, s.n) AS sum,
             coalesce(octet_length(s.payload), 0) + @WEFT_SIGNAL_BYTES AS size
-       FROM weft.waitpoint w JOIN weft.signal s ON s.id = w.id AND s.waitpoint = w.waitpoint
-      WHERE w.id = i.id AND w.bound = i.bound
+       FROM (SELECT * FROM weft.waitpoint x WHERE x.id = i.id AND x.bound = i.bound OFFSET 0) w
+      CROSS JOIN LATERAL (SELECT * FROM weft.signal x
+                           WHERE x.id = w.id AND x.waitpoint = w.waitpoint OFFSET 0) s
       ORDER BY s.at, s.waitpoint, s.n) t
  WHERE t.sum - t.size <= :bytes;
 

@@ -70,6 +70,10 @@ SELECT * FROM (SELECT 'suspension of an execution that is not suspended', s.id
    FROM suspension s CROSS JOIN execution e ON e.id = s.id
   WHERE NOT EXISTS (SELECT 1 FROM live l WHERE l.num = e.num AND l.epoch = s.epoch AND +l.state = @suspended) LIMIT 10)
 UNION ALL
+SELECT * FROM (SELECT 'suspension with another timeout or lane than its execution', s.id
+   FROM suspension s CROSS JOIN execution e ON e.id = s.id CROSS JOIN live l ON l.num = e.num
+  WHERE +l.state = @suspended AND (s.due IS NOT l.due OR s.lane <> l.lane) LIMIT 10)
+UNION ALL
 SELECT * FROM (SELECT 'waitpoint of an epoch that was never given', w.id
    FROM waitpoint w CROSS JOIN execution e ON e.id = w.id
    LEFT JOIN live l ON l.num = e.num LEFT JOIN outcome o ON o.num = e.num

@@ -14,6 +14,9 @@ l.worker, l.epoch, l.attempt, l.forgiven, l.size, l.lost, l.replays, l.priority,
 -- fragment: of_namespace (queue)
 (:ns = 0 OR (SELECT q.namespace FROM queue q WHERE q.id = @queue) = :ns)
 
+-- fragment: of_lane (lane)
+(:ns = 0 OR (SELECT n.namespace FROM name n WHERE n.id = @lane) = :ns)
+
 -- fragment: of_partition (id)
 -- weft_partition() is a function of the driver.
 (:last - :first = @WEFT_PARTITION_LAST OR weft_partition(@id) BETWEEN :first AND :last)

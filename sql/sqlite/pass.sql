@@ -33,7 +33,7 @@ WITH RECURSIVE @{lanes_with_leases}
 SELECT @{live_columns}, NULL
   FROM lanes CROSS JOIN live l CROSS JOIN execution e ON e.num = l.num
  WHERE l.lane = lanes.lane AND l.state = @running AND l.due <= :now
-   AND (:ns = 0 OR (SELECT n.namespace FROM name n WHERE n.id = lanes.lane) = :ns)
+   AND @{of_lane lanes.lane}
    AND @{of_partition e.id}
  LIMIT :batch;
 
@@ -43,7 +43,7 @@ WITH RECURSIVE @{lanes_with_leases}
 SELECT (SELECT count(*)
           FROM (SELECT l.due FROM lanes CROSS JOIN live l
                  WHERE l.lane = lanes.lane AND l.state = @running AND l.due <= :now
-                   AND (:ns = 0 OR (SELECT n.namespace FROM name n WHERE n.id = lanes.lane) = :ns)
+                   AND @{of_lane lanes.lane}
                    AND @{of_partition_num l.num}
                  LIMIT :batch)),
        (SELECT min(due) FROM (
@@ -62,7 +62,7 @@ SELECT (SELECT count(*)
                                   ORDER BY l.due LIMIT 1 OFFSET 999))) AS due
               FROM lanes
              WHERE lanes.lane IS NOT NULL
-               AND (:ns = 0 OR (SELECT n.namespace FROM name n WHERE n.id = lanes.lane) = :ns)
+               AND @{of_lane lanes.lane}
             UNION ALL
             SELECT coalesce((SELECT w.until
                                FROM (SELECT d.id, d.queue, d.until FROM draining d
@@ -108,9 +108,29 @@ RETURNING (SELECT e.id FROM execution e WHERE e.num = live.num), queue, NULL;
 
 -- name: due_suspensions (now bigint, batch int, ns int, first int, last int)
 -- returns: id uuid?, ord bigint, due bigint?, attempt_deadline bigint?, deadline bigint?, started bigint?, claimed bigint?, queue int, lane int, policy int, worker int?, epoch int, attempt int, forgiven int, size int, lost smallint, replays smallint, priority smallint, state smallint, seen bigint?
-@{due_now l.state = @suspended AND l.due IS NOT NULL AND l.due <= :now | l.due};
+SELECT @{live_columns}, NULL
+  FROM suspension s CROSS JOIN execution e ON e.id = s.id CROSS JOIN live l ON l.num = e.num
+ WHERE s.due IS NOT NULL AND s.due <= :now
+   AND @{of_lane s.lane}
+   AND @{of_partition s.id}
+   AND +l.state = @suspended
+ ORDER BY s.due LIMIT :batch;
 
 -- name: next_suspension (now bigint, batch int, ns int, first int, last int)
 -- returns: left bigint, due bigint?
-@{next_due l.state = @suspended AND l.due IS NOT NULL AND l.due <= :now | due
- | l.state = @suspended AND l.due IS NOT NULL AND l.due > :now};
+SELECT (SELECT count(*)
+          FROM (SELECT s.due FROM suspension s
+                 WHERE s.due IS NOT NULL AND s.due <= :now
+                   AND @{of_lane s.lane}
+                   AND @{of_partition s.id}
+                 ORDER BY s.due LIMIT :batch)),
+       coalesce((SELECT w.due
+                   FROM (SELECT s.id, s.lane, s.due FROM suspension s
+                          WHERE s.due IS NOT NULL AND s.due > :now
+                          ORDER BY s.due LIMIT 1000) w
+                  WHERE @{of_lane w.lane}
+                    AND @{of_partition w.id}
+                  LIMIT 1),
+                (SELECT s.due FROM suspension s
+                  WHERE s.due IS NOT NULL AND s.due > :now
+                  ORDER BY s.due LIMIT 1 OFFSET 999));

@@ -36,7 +36,7 @@ UNION ALL
 SELECT @WEFT_POLL_UNTOLD, worker, NULL, NULL, NULL, NULL
   FROM (SELECT worker FROM untold WHERE worker IS NOT NULL LIMIT 1000)
 UNION ALL
-SELECT @WEFT_POLL_WAITING, (SELECT min(due) FROM live WHERE state = @suspended AND due IS NOT NULL),
+SELECT @WEFT_POLL_WAITING, (SELECT min(due) FROM suspension WHERE due IS NOT NULL),
        (SELECT min(expires) FROM waitpoint WHERE bound = 0 AND closed IS NULL AND expires IS NOT NULL),
        (SELECT max(id) FROM signing_key),
        (SELECT sum(coalesce(retires, 0) % 1000000007) FROM signing_key), NULL

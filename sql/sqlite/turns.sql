@@ -1,18 +1,18 @@
 -- The twins of sql/pg/turns.sql. There is one writer at a time, so no row is skipped. X_turns runs once for
 -- each lane.
 
--- fragment: lanes_due (has, due)
+-- fragment: lanes_due (table, has, due)
 WITH RECURSIVE hop(lane) AS (
-    SELECT min(l.lane) FROM live l WHERE @has AND l.lane > :after
+    SELECT min(l.lane) FROM @table l WHERE @has AND l.lane > :after
     UNION ALL
-    SELECT (SELECT min(l.lane) FROM live l WHERE @has AND l.lane > hop.lane)
+    SELECT (SELECT min(l.lane) FROM @table l WHERE @has AND l.lane > hop.lane)
       FROM hop WHERE hop.lane IS NOT NULL
      LIMIT :most + 1
 ), looked(lane) AS MATERIALIZED (
     SELECT hop.lane FROM hop WHERE hop.lane IS NOT NULL LIMIT :most
 ), due(lane) AS (
     SELECT looked.lane FROM looked
-     WHERE EXISTS (SELECT 1 FROM live l
+     WHERE EXISTS (SELECT 1 FROM @table l
                     WHERE l.lane = looked.lane AND @has AND @due)
 )
 SELECT CASE WHEN (SELECT count(*) FROM looked) = :most THEN (SELECT max(lane) FROM looked) ELSE 0 END,
@@ -28,7 +28,7 @@ SELECT @{live_columns}, NULL
 
 -- name: lease_lanes (now bigint, after int, most int)
 -- returns: next int, lane int?, namespace int
-@{lanes_due l.state = @running | l.due <= :now};
+@{lanes_due live | l.state = @running | l.due <= :now};
 
 -- name: lease_turns (now bigint, first int, last int, lane int[], share int[])
 -- returns: id uuid?, ord bigint, due bigint?, attempt_deadline bigint?, deadline bigint?, started bigint?, claimed bigint?, queue int, lane int, policy int, worker int?, epoch int, attempt int, forgiven int, size int, lost smallint, replays smallint, priority smallint, state smallint, seen bigint?
@@ -36,7 +36,7 @@ SELECT @{live_columns}, NULL
 
 -- name: attempt_lanes (now bigint, after int, most int)
 -- returns: next int, lane int?, namespace int
-@{lanes_due l.attempt_deadline IS NOT NULL | l.attempt_deadline <= :now};
+@{lanes_due live | l.attempt_deadline IS NOT NULL | l.attempt_deadline <= :now};
 
 -- name: attempt_turns (now bigint, first int, last int, lane int[], share int[])
 -- returns: id uuid?, ord bigint, due bigint?, attempt_deadline bigint?, deadline bigint?, started bigint?, claimed bigint?, queue int, lane int, policy int, worker int?, epoch int, attempt int, forgiven int, size int, lost smallint, replays smallint, priority smallint, state smallint, seen bigint?
@@ -45,7 +45,7 @@ SELECT @{live_columns}, NULL
 
 -- name: deadline_lanes (now bigint, after int, most int)
 -- returns: next int, lane int?, namespace int
-@{lanes_due l.deadline IS NOT NULL | l.deadline <= :now};
+@{lanes_due live | l.deadline IS NOT NULL | l.deadline <= :now};
 
 -- name: deadline_turns (now bigint, first int, last int, lane int[], share int[])
 -- returns: id uuid?, ord bigint, due bigint?, attempt_deadline bigint?, deadline bigint?, started bigint?, claimed bigint?, queue int, lane int, policy int, worker int?, epoch int, attempt int, forgiven int, size int, lost smallint, replays smallint, priority smallint, state smallint, seen bigint?
@@ -53,7 +53,7 @@ SELECT @{live_columns}, NULL
 
 -- name: delayed_lanes (now bigint, after int, most int)
 -- returns: next int, lane int?, namespace int
-@{lanes_due l.state = @delayed | l.due <= :now};
+@{lanes_due live | l.state = @delayed | l.due <= :now};
 
 -- name: delayed_turns (now bigint, first int, last int, lane int[], share int[])
 -- returns: id uuid?, queue int, seen bigint?, lane int
@@ -67,8 +67,13 @@ RETURNING (SELECT e.id FROM execution e WHERE e.num = live.num), queue, NULL, la
 
 -- name: suspension_lanes (now bigint, after int, most int)
 -- returns: next int, lane int?, namespace int
-@{lanes_due l.state = @suspended AND l.due IS NOT NULL | l.due <= :now};
+@{lanes_due suspension | l.due IS NOT NULL | l.due <= :now};
 
 -- name: suspension_turns (now bigint, first int, last int, lane int[], share int[])
 -- returns: id uuid?, ord bigint, due bigint?, attempt_deadline bigint?, deadline bigint?, started bigint?, claimed bigint?, queue int, lane int, policy int, worker int?, epoch int, attempt int, forgiven int, size int, lost smallint, replays smallint, priority smallint, state smallint, seen bigint?
-@{due_in_turns l.state = @suspended AND l.due IS NOT NULL AND l.due <= :now | l.due};
+SELECT @{live_columns}, NULL
+  FROM suspension s CROSS JOIN execution e ON e.id = s.id CROSS JOIN live l ON l.num = e.num
+ WHERE s.lane = :lane AND s.due IS NOT NULL AND s.due <= :now
+   AND @{of_partition s.id}
+   AND +l.state = @suspended
+ ORDER BY s.due LIMIT :share;

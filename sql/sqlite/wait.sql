@@ -22,14 +22,15 @@ UPDATE waitpoint SET signals = :signals WHERE waitpoint = :waitpoint;
 -- returns: id uuid, epoch int, since bigint, condition text, on_timeout smallint, delay bigint, escalated bigint?, reason text?
 SELECT id, epoch, since, condition, on_timeout, delay, escalated, reason FROM suspension WHERE id = :id;
 
--- name: suspension_add (id uuid[], epoch int[], since bigint[], condition text[], on_timeout smallint[], delay bigint[], reason text?[])
-INSERT INTO suspension (id, epoch, since, condition, on_timeout, delay, reason)
-VALUES (:id, :epoch, :since, :condition, :on_timeout, :delay, :reason)
-    ON CONFLICT (id) DO UPDATE SET epoch = excluded.epoch, since = excluded.since, condition = excluded.condition,
+-- name: suspension_add (id uuid[], epoch int[], since bigint[], due bigint?[], lane int[], condition text[], on_timeout smallint[], delay bigint[], reason text?[])
+INSERT INTO suspension (id, epoch, since, due, lane, condition, on_timeout, delay, reason)
+VALUES (:id, :epoch, :since, :due, :lane, :condition, :on_timeout, :delay, :reason)
+    ON CONFLICT (id) DO UPDATE SET epoch = excluded.epoch, since = excluded.since, due = excluded.due,
+       lane = excluded.lane, condition = excluded.condition,
        on_timeout = excluded.on_timeout, delay = excluded.delay, reason = excluded.reason, escalated = NULL;
 
 -- name: suspension_escalate (id uuid[], at bigint)
-UPDATE suspension SET escalated = :at WHERE id = :id;
+UPDATE suspension SET escalated = :at, due = NULL WHERE id = :id;
 
 -- name: suspension_drop (id uuid[])
 DELETE FROM suspension WHERE id = :id;

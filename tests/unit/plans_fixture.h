@@ -126,10 +126,11 @@ static inline bool line_has(const char *line, const char *word)
 
 static inline bool is_large(const char *line)
 {
-    static const char *const table[] = {" on live",       " on execution",    " on outcome",
-                                        " on attempt",    " on key",          " on progress",
-                                        " on flow",       " on node",         " on edge",
-                                        " on completion", " on cancel_group", " on span"};
+    static const char *const table[] = {
+        " on live",       " on execution",  " on outcome",      " on attempt",
+        " on key",        " on progress",   " on flow",         " on node",
+        " on edge",       " on completion", " on cancel_group", " on span",
+        " on suspension", " on resumption", " on waitpoint",    " on signal"};
     for (size_t i = 0; i < WEFT_LEN(table); i++)
         if (line_has(line, table[i]))
             return true;
@@ -172,6 +173,10 @@ static inline bool leads(const char *line, const char *condition)
         {" live_lease ", "lane"},
         {" live_deadline_lane ", "lane"},
         {" live_attempt_lane ", "lane"},
+        {" suspension_lane ", "lane"},
+        {" waitpoint_bound ", "id"},
+        {" signal_pkey ", "id"},
+        {" signal_key ", "waitpoint"},
         {" flow_open ", "namespace"},
         {" span_pkey ", "namespace"},
         {" edge_downstream ", "downstream"},

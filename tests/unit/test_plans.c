@@ -93,6 +93,23 @@ static const struct rule rules[] = {
     {.stmt = WEFT_STMT_UNUSED_PARTS, .index = {"queue_pkey"}},
     {.stmt = WEFT_STMT_UNUSED_NAMES, .index = {"name_pkey", "unused_pkey", "retired_pkey"}},
     {.stmt = WEFT_STMT_UNUSED_QUEUES, .index = {"queue_pkey", "unused_pkey", "retired_pkey"}},
+    {.stmt = WEFT_STMT_DUE_SUSPENSIONS, .index = {"suspension_due", "live_pkey", "name_pkey"}},
+    {.stmt = WEFT_STMT_NEXT_SUSPENSION, .index = {"suspension_due", "name_pkey"}},
+    {.stmt = WEFT_STMT_SUSPENSION_LANES, .index = {"suspension_lane", "name_pkey"}},
+    {.stmt = WEFT_STMT_SUSPENSION_TURNS, .index = {"suspension_lane", "live_pkey"}, .drives = true},
+    {.stmt = WEFT_STMT_WAITPOINTS_BOUND, .index = {"waitpoint_bound"}, .drives = true},
+    {.stmt = WEFT_STMT_WAITPOINTS_NAMED, .index = {"waitpoint_pkey"}, .drives = true},
+    {.stmt = WEFT_STMT_WAITPOINT_EXPIRE, .index = {"waitpoint_expires", "waitpoint_pkey"}},
+    {.stmt = WEFT_STMT_WAITPOINT_NEXT, .index = {"waitpoint_expires"}},
+    {.stmt = WEFT_STMT_SUSPENSION_READ, .index = {"suspension_pkey"}, .drives = true},
+    {.stmt = WEFT_STMT_SUSPENSION_DROP, .index = {"suspension_pkey"}, .drives = true},
+    {.stmt = WEFT_STMT_RESUMPTION_READ, .index = {"resumption_pkey"}, .drives = true},
+    {.stmt = WEFT_STMT_SIGNAL_HEADS, .index = {"signal_pkey"}, .drives = true},
+    {.stmt = WEFT_STMT_SIGNAL_KEYS, .index = {"signal_key"}, .drives = true},
+    {.stmt = WEFT_STMT_SIGNALS_READ,
+     .index = {"waitpoint_bound", "signal_pkey"},
+     .drives = true,
+     .sorts = true},
     {.stmt = WEFT_STMT_KEY_TAKE, .sorts = true},
     {.stmt = WEFT_STMT_KEY_READ,
      .index = {"key_pkey", "live_pkey", "outcome_pkey"},
@@ -136,7 +153,11 @@ static const char no_autovacuum[] =
     "ALTER TABLE weft.flow SET (autovacuum_enabled = false);"
     "ALTER TABLE weft.node SET (autovacuum_enabled = false);"
     "ALTER TABLE weft.edge SET (autovacuum_enabled = false);"
-    "ALTER TABLE weft.draining SET (autovacuum_enabled = false);";
+    "ALTER TABLE weft.draining SET (autovacuum_enabled = false);"
+    "ALTER TABLE weft.suspension SET (autovacuum_enabled = false);"
+    "ALTER TABLE weft.resumption SET (autovacuum_enabled = false);"
+    "ALTER TABLE weft.waitpoint SET (autovacuum_enabled = false);"
+    "ALTER TABLE weft.signal SET (autovacuum_enabled = false);";
 
 static const char fill_names[] =
     "INSERT INTO weft.policy (id, text, lease_us, timeout_us) OVERRIDING SYSTEM VALUE "
@@ -194,6 +215,26 @@ static const char fill_draining[] =
     "SELECT ('00000000-0000-7000-9000-' || lpad(to_hex(i), 12, '0'))::uuid, 1, 1 + i % 20, "
     "       1 + (1 + i % 20) % 4, 1 + i % 100, i, 8, i, i % 2 = 0 "
     "  FROM generate_series(1, 20000) i;";
+
+/*
+ * 20,000 suspensions in 4 lanes, of which each second has a timeout, each with two waitpoints, of
+ * which one is pending, and two signals; as many resumptions. The rows of `live` are others: no
+ * plan depends on that.
+ */
+static const char fill_waiting[] =
+    "INSERT INTO weft.suspension (id, epoch, since, due, lane, condition, on_timeout, delay) "
+    "SELECT ('00000000-0000-7000-8000-' || lpad(to_hex(i), 12, '0'))::uuid, 1, i, "
+    "       CASE WHEN i % 2 = 0 THEN i END, 1 + (1 + i % 20) % 4, '{}', 0, 0 "
+    "  FROM generate_series(1, 20000) i;"
+    "INSERT INTO weft.resumption (id, epoch, at, by) SELECT id, 1, since, 1 FROM weft.suspension;"
+    "INSERT INTO weft.waitpoint (waitpoint, id, created, expires, epoch, bound, signals, key, "
+    "                            replay, name) "
+    "SELECT ('00000000-0000-7000-' || to_hex(45056 + b) || '-' || "
+    "        lpad(to_hex(s.since), 12, '0'))::uuid, s.id, s.since, s.since, 1, b, 2, 1, 0, 'a' "
+    "  FROM weft.suspension s, generate_series(0, 1) b;"
+    "INSERT INTO weft.signal (id, waitpoint, n, at, effect, key) "
+    "SELECT w.id, w.waitpoint, n, w.created, 2, 'key-' || n "
+    "  FROM weft.waitpoint w, generate_series(1, 2) n;";
 
 static bool fill_backlog(struct plans *p, int from, int upto)
 {
@@ -277,7 +318,8 @@ static void check_sample(struct plans *p, const char *where)
 static void check_next(struct plans *p, const char *where)
 {
     static const enum weft_stmt next[] = {WEFT_STMT_NEXT_LEASE, WEFT_STMT_NEXT_ATTEMPT,
-                                          WEFT_STMT_NEXT_DEADLINE, WEFT_STMT_NEXT_DELAYED};
+                                          WEFT_STMT_NEXT_DEADLINE, WEFT_STMT_NEXT_DELAYED,
+                                          WEFT_STMT_NEXT_SUSPENSION};
     for (size_t i = 0; i < WEFT_LEN(next); i++) {
         const char *plan = NULL;
         if (begin_pinned(p) && prepare(p, "seen", next[i]))
@@ -298,7 +340,7 @@ static void test_large(struct plans *p)
         return;
     long small = claim_buffers(p, 1, "10,000 rows");
     if (!fill_backlog(p, 10001, 100000) || !run_here(p, fill_ended) || !run_here(p, fill_flows) ||
-        !run_here(p, fill_draining))
+        !run_here(p, fill_draining) || !run_here(p, fill_waiting))
         return;
     check_all(p, "large, no statistics");
     check_poll(p, "100,000 rows");
@@ -307,7 +349,8 @@ static void test_large(struct plans *p)
     long large = claim_buffers(p, 2, "100,000 rows");
     (void)run_here(p,
                    "ANALYZE weft.live, weft.execution, weft.outcome, weft.attempt, weft.key, "
-                   "weft.queue, weft.policy, weft.flow, weft.node, weft.edge, weft.draining");
+                   "weft.queue, weft.policy, weft.flow, weft.node, weft.edge, weft.draining, "
+                   "weft.suspension, weft.resumption, weft.waitpoint, weft.signal");
     check_all(p, "large, with statistics");
     check_poll(p, "100,000 rows with statistics");
     check_sample(p, "300,000 rows with statistics");
@@ -326,7 +369,7 @@ static void test_empty_then_full(struct plans *p)
     (void)run_here(p,
                    "ANALYZE weft.live, weft.execution, weft.outcome, weft.attempt, weft.key, "
                    "weft.flow, weft.node, weft.edge, weft.completion, weft.cancel_group, "
-                   "weft.draining");
+                   "weft.draining, weft.suspension, weft.resumption, weft.waitpoint, weft.signal");
     check_all(p, "empty, with statistics");
 }
 

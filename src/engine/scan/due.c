@@ -63,7 +63,8 @@ struct due {
     struct weft_changes changes;
     struct weft_rows promoted;    /* delayed rows, which the statement itself made ready */
     struct weft_rows drained;     /* `draining` rows whose lease time has run out */
-    struct weft_rows suspensions; /* of the rows that timed out; in the order of their ids */
+    struct weft_rows suspensions; /* of the rows that timed out */
+    size_t suspension_next;       /* where find_suspension() begins */
     struct weft_id *escalated;    /* of these, left to an operator */
     size_t escalations;
 };
@@ -121,13 +122,22 @@ static void expire(struct due *due, struct weft_change *change)
     (void)weft_change_step(change, &(struct weft_event){.kind = WEFT_EVENT_EXPIRE});
 }
 
-/* Finds the suspension of a row; NULL: it has none, which invariant_check reports. */
-static const struct weft_suspension_read_out *find_suspension(const struct due *due,
+/*
+ * Finds the suspension of a row; NULL: it has none, which invariant_check reports. The suspensions
+ * come in the order in which they were asked for, so the one behind the last is tried first.
+ */
+static const struct weft_suspension_read_out *find_suspension(struct due *due,
                                                               const struct weft_id *id)
 {
-    for (size_t i = 0; i < due->suspensions.count; i++)
-        if (weft_id_cmp(&weft_out_suspension_read(&due->suspensions)[i].id, id) == 0)
-            return &weft_out_suspension_read(&due->suspensions)[i];
+    const struct weft_suspension_read_out *row = weft_out_suspension_read(&due->suspensions);
+    size_t count = due->suspensions.count;
+    for (size_t i = 0; i < count; i++) {
+        size_t at = (due->suspension_next + i) % count;
+        if (weft_id_cmp(&row[at].id, id) == 0) {
+            due->suspension_next = at + 1;
+            return &row[at];
+        }
+    }
     return NULL;
 }
 
