@@ -8,7 +8,9 @@
 #include "base/clock.h"
 #include "base/limits.h"
 #include "engine/engine.h"
+#include "engine/engine_state.h"
 #include "engine/job/claim.h"
+#include "engine/job/joint.h"
 #include "store/fault/fault.h"
 #include "store/store.h"
 #include "weft/weft.h"
@@ -131,6 +133,36 @@ CASE(claim_sees_others_work_at_once)
     submit_job(f);
     is_int(claim(f, third, 5).count, 1, "a process that has just started");
     weft_engine_close(third);
+}
+
+/* A claim that came at a moment; how many it takes. */
+static size_t claim_asked_at(struct fixture *f, weft_usec asked_us)
+{
+    const struct weft_claim one = {.worker = "w", .max = 1};
+    struct weft_claim_result result = {0};
+    struct weft_joint_call call = {.op = WEFT_OP_CLAIM,
+                                   .ns = "default",
+                                   .item = &one,
+                                   .count = 1,
+                                   .asked_us = asked_us,
+                                   .answer = &result,
+                                   .arena = f->arena};
+    is_int(weft_engine_alone(f->b, &call, &f->err), WEFT_OK, "claim");
+    return result.count;
+}
+
+/* A thousand clients that ask for work in vain cost a few queries, not a thousand. */
+CASE(claim_in_vain_shares_a_look)
+{
+    weft_usec early_us = weft_boot_us();
+    uint64_t before = f->b->ready.refreshes;
+    is_int(claim_asked_at(f, 0), 0, "an empty store has no work");
+    uint64_t after = f->b->ready.refreshes;
+    ok(after > before, "the first claim reads the list of ready queues");
+    is_int(claim_asked_at(f, early_us), 0, "a claim that came before that look takes nothing");
+    is_int(f->b->ready.refreshes, after, "and reads no list");
+    submit_job(f);
+    is_int(claim_asked_at(f, weft_boot_us()), 1, "a claim that came after a submission finds it");
 }
 
 /* ---- Several claims in one call -------------------------------------------------------------- */

@@ -18,6 +18,7 @@
 #include "engine/job/claim.h"
 
 #include "base/arena.h"
+#include "base/clock.h"
 #include "base/err.h"
 #include "core/spec.h"
 #include "engine/job/claim_state.h"
@@ -309,7 +310,9 @@ static void ask_for_lanes(struct weft_engine *engine, struct weft_claiming *all,
 static enum weft_rc renew_list(struct weft_engine *engine, struct weft_claiming *all,
                                struct weft_arena *arena, bool *ret_more, struct weft_err *err)
 {
-    enum weft_rc rc = weft_ready_hop_is_due(engine) ? weft_ready_refresh(engine, err) : WEFT_OK;
+    enum weft_rc rc = WEFT_OK;
+    if (weft_ready_hop_is_due(engine, all->came_us))
+        rc = weft_ready_refresh(engine, err);
     *ret_more = false;
     if (rc || !weft_ready_has_many(engine))
         return rc;
@@ -373,7 +376,9 @@ void weft_claim_begin(struct weft_engine *engine, struct weft_joint_call *call,
     const struct weft_claim *claim = call->item;
     struct weft_claiming *all = weft_new(arena, struct weft_claiming);
     size_t count = call->count;
-    *all = (struct weft_claiming){.count = count, .out = call->arena};
+    *all = (struct weft_claiming){.count = count,
+                                  .out = call->arena,
+                                  .came_us = call->asked_us ? call->asked_us : weft_boot_us()};
     all->request = weft_new_array(arena, struct weft_claim_request, count + 1);
     all->limit = weft_new_array(arena, struct weft_limited, count * WEFT_CLAIM_QUEUES_MAX + 1);
     for (size_t r = 0; r < count && !call->rc; r++) {

@@ -83,6 +83,7 @@ struct weft_claiming {
     bool above;             /* the round begins at floors: see floor.c */
     bool no_floors;         /* one did and came up short: not again in this call */
     uint64_t floor_tick;    /* before its statement, as these two */
+    weft_usec came_us;      /* boot time; when the last claim of this call came */
     weft_usec asked_us;     /* boot time */
     weft_usec asked_at_us;  /* the store's clock */
     struct weft_want *want; /* of the round; in the arena of the transaction */

@@ -51,6 +51,7 @@ struct weft_joint_call {
     const char *ns;           /* of items that name none */
     const void *item;         /* weft_complete, weft_claim or weft_spec; borrowed */
     size_t count;             /* 0: nothing is run, rc is WEFT_OK */
+    weft_usec asked_us;       /* claims: boot time when the last of them came; 0: now */
     void *answer;             /* one weft_lease_result or weft_submit_result for each item; */
                               /* of claims one weft_claim_result for all, set on success */
     struct weft_arena *arena; /* of errors in the answers; of claims: of the result alone, */

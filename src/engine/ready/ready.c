@@ -233,6 +233,8 @@ static void end_hop(struct weft_ready *ready, const struct weft_ready_look *look
         hop->many = !all;
         if (all)
             hop->all_us = now_us;
+        if (all && look->began_us > hop->all_began_us)
+            hop->all_began_us = look->began_us;
     }
     hop->after = all ? 0 : list->queue[list->count - 1];
     if (all) {
@@ -297,13 +299,18 @@ enum weft_rc weft_ready_refresh(struct weft_engine *engine, struct weft_err *err
     return rc;
 }
 
-bool weft_ready_hop_is_due(struct weft_engine *engine)
+/*
+ * A claim must find all work that was committed before the claim came. A hop over all queues that
+ * began later has read that, whichever claim made the hop: claims that find nothing share one.
+ */
+bool weft_ready_hop_is_due(struct weft_engine *engine, weft_usec came_us)
 {
     struct weft_ready *ready = &engine->ready;
     pthread_mutex_lock(&ready->lock);
     const struct weft_ready_hop *hop = &ready->hop;
     bool due = !hop->many || weft_boot_us() - hop->at_us > REFRESH_MAX_US ||
                ready->rings.listed.count <= SMALL_LIST;
+    due = due && (hop->many || hop->all_began_us <= came_us);
     pthread_mutex_unlock(&ready->lock);
     return due;
 }

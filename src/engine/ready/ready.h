@@ -28,13 +28,14 @@ struct weft_turn {
 
 /* The position of the hop over the ready queues of all namespaces: see ready.c. */
 struct weft_ready_hop {
-    int32_t after;     /* the last queue that was read; 0: the next hop starts over */
-    uint64_t began;    /* the tick when the last hop that started over began */
-    bool many;         /* that hop did not read all ready queues */
-    weft_usec at_us;   /* boot time; the end of the last hop; 0: none */
-    weft_usec all_us;  /* boot time; the end of the last hop that read all; 0: none */
-    bool slow;         /* the last hop was slow */
-    weft_usec rest_us; /* so long no claim makes a hop: the last two were slow */
+    int32_t after;          /* the last queue that was read; 0: the next hop starts over */
+    uint64_t began;         /* the tick when the last hop that started over began */
+    bool many;              /* that hop did not read all ready queues */
+    weft_usec at_us;        /* boot time; the end of the last hop; 0: none */
+    weft_usec all_us;       /* boot time; the end of the last hop that read all; 0: none */
+    weft_usec all_began_us; /* and when it began, or a later one that ended before it */
+    bool slow;              /* the last hop was slow */
+    weft_usec rest_us;      /* so long no claim makes a hop: the last two were slow */
 };
 
 struct weft_ready {
@@ -104,8 +105,9 @@ void weft_ready_forget(struct weft_engine *engine, int32_t queue, uint64_t tick)
 /* Makes one hop: reads up to WEFT_HOP_QUEUES ready queues and the lane settings. */
 WEFT_MUST_CHECK enum weft_rc weft_ready_refresh(struct weft_engine *engine, struct weft_err *err);
 
-/* Whether a claim has to make a hop; and whether one hop cannot read all ready queues. */
-bool weft_ready_hop_is_due(struct weft_engine *engine);
+/* Whether a claim that came at a moment (boot time) has to make a hop; and whether one hop cannot
+ * read all ready queues. */
+bool weft_ready_hop_is_due(struct weft_engine *engine, weft_usec came_us);
 bool weft_ready_has_many(struct weft_engine *engine);
 
 /* Reads the lane settings alone. */

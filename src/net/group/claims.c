@@ -340,13 +340,18 @@ void weft_claims_begin(struct weft_server *server, struct weft_group_part *part,
                         .result_arena = weft_arena_new()};
     size_t count = admit(server, claims, part->count);
     struct weft_claim *claim = weft_new_array(arena, struct weft_claim, count + 1);
-    for (size_t i = 0; i < count; i++)
+    weft_usec came_us = 0;
+    for (size_t i = 0; i < count; i++) {
         claim[i] = *claim_of(part->request[i]);
+        if (part->request[i]->queued_us > came_us)
+            came_us = part->request[i]->queued_us;
+    }
     part->state = claims;
     *ret_call = (struct weft_joint_call){.op = WEFT_OP_CLAIM,
                                          .ns = "default",
                                          .item = claim,
                                          .count = count,
+                                         .asked_us = came_us,
                                          .answer = &claims->result,
                                          .arena = claims->result_arena};
 }
