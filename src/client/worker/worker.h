@@ -3,8 +3,8 @@
 #define WEFT_CLIENT_WORKER_WORKER_H
 
 /*
- * The inside of a worker, shared by worker.c (its life), job.c (handlers), the keeper and the
- * claimer.
+ * The inside of a worker, shared by worker.c (its life), job.c (handlers), keeper.c, words.c (how
+ * jobs ended) and the claimer.
  *
  * Threads. The keeper decides everything and does all that is quick: it sends words, renews leases,
  * runs the passes, and claims. Over a server a claim waits there until there is work, so a second
@@ -211,6 +211,16 @@ void *weft_keeper_main(void *context); /* the worker */
 /* Remembers how a call to the store went; a failed one is tried later. True: it worked. */
 bool weft_keeper_note_result(struct weft_worker *worker, struct weft_next *next, enum weft_rc rc,
                              const struct weft_err *err);
+
+/* An execution becomes ready at this moment of the store's clock. */
+void weft_keeper_expect_due(struct weft_worker *worker, weft_usec due_us);
+
+/* ---- words.c: how jobs ended ----------------------------------------------------------------- */
+
+/* Sends the words of finished jobs; words that were not accepted stay in unsent. */
+void weft_words_send(struct weft_worker *worker);
+/* Gives back the leases of handlers that outlast the grace; their words are not sent. */
+void weft_words_abandon(struct weft_worker *worker);
 
 /* ---- worker_claim.c: jobs that are held ------------------------------------------------------ */
 
