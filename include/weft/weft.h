@@ -372,7 +372,7 @@ struct weft_claimed {
     /* Of an execution that was suspended and goes on. */
     bool resumed;
     enum weft_resumed_by resumed_by;
-    weft_usec resumed_us;
+    weft_usec resumed_us; /* 0: its suspend was satisfied at once, see weft_job_suspend() */
     const struct weft_signal_info *signal; /* in the order of their arrival */
     size_t signal_count;
     bool more_signals; /* 64 KiB of them have come along: read the others by weft_signals() */
@@ -721,6 +721,7 @@ enum weft_verdict {
     WEFT_RETRY,   /* failed, may be tried again */
     WEFT_GIVE_UP, /* failed for good: permanent of struct weft_failure */
     WEFT_NOT_NOW, /* delayed by weft_job_delay()'s time, spending no attempt */
+    WEFT_SUSPEND, /* suspended, as weft_job_suspend() said, spending no attempt */
 };
 
 typedef enum weft_verdict (*weft_handler)(struct weft_job *job, void *context);
@@ -765,6 +766,7 @@ struct weft_worker_stats {
     uint64_t running;
     uint64_t store_errors;
     struct weft_err last_error; /* the last failure of the store, rc WEFT_OK when none */
+    uint64_t suspended;
 };
 WEFT_EXPORT void weft_worker_stats(const struct weft_worker *worker,
                                    struct weft_worker_stats *ret_stats);
@@ -781,6 +783,28 @@ WEFT_EXPORT void weft_job_result(struct weft_job *job, const void *result, size_
                                  const char *content_type);
 WEFT_EXPORT void weft_job_error(struct weft_job *job, const char *error_class, const char *message);
 WEFT_EXPORT void weft_job_delay(struct weft_job *job, int64_t delay_ms); /* for RETRY and NOT_NOW */
+/*
+ * For WEFT_SUSPEND: what to wait for. Copied; its id and epoch are not looked at. NULL: nothing.
+ * When signals that came early satisfy the request, the lease stays: the handler is called again
+ * with these signals. It must not suspend until it has what it has: an attempt that gets no new
+ * signal by being called again fails with the class suspend_repeated.
+ */
+WEFT_EXPORT void weft_job_suspend(struct weft_job *job, const struct weft_suspend *request);
+/*
+ * Makes a pending waitpoint before the handler suspends, for a token to send away first; a pending
+ * one of that name is given again. The request then names it by its id. expires_ms: 0: with its
+ * execution. The texts live until the handler returns.
+ */
+WEFT_EXPORT WEFT_MUST_CHECK enum weft_rc weft_job_waitpoint(struct weft_job *job, const char *name,
+                                                            int64_t expires_ms,
+                                                            struct weft_waitpoint *ret_waitpoint,
+                                                            struct weft_err *err);
+/*
+ * The signals of the last suspension, as in struct weft_claimed, which also says why the execution
+ * goes on. NULL: none.
+ */
+WEFT_EXPORT const struct weft_signal_info *weft_job_signals(const struct weft_job *job,
+                                                            size_t *ret_count);
 
 #ifdef __cplusplus
 }

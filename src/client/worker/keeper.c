@@ -186,7 +186,7 @@ static weft_usec queue_limit(struct weft_worker *worker)
 {
     pthread_mutex_lock(&worker->lock);
     const struct weft_job *first = worker->queue.first;
-    weft_usec limit_us = first ? first->grant->arrived_us + WAITED_US : WEFT_NEVER;
+    weft_usec limit_us = first ? first->queued_us + WAITED_US : WEFT_NEVER;
     pthread_mutex_unlock(&worker->lock);
     return limit_us;
 }
@@ -254,6 +254,8 @@ static bool wind_up(struct weft_worker *worker)
     look_around(worker); /* handlers that finished in the last moment still count */
     if (worker->unsent.count > 0)
         weft_words_send(worker);
+    if (worker->unsent.count > 0 && worker->send.failures == 0)
+        weft_words_send(worker); /* a suspend that was refused or satisfied is another word now */
     return true;
 }
 

@@ -4,9 +4,9 @@
  * Words: how jobs ended, as the keeper tells the store.
  *
  * Jobs that ended while the last call ran go into the next one, a call per word: complete, fail,
- * delay, release. A word that the store could not take is kept and sent again, which is safe: the
- * holder of a lease gets the same answer twice. A word is done when the store accepted it or
- * answered that the lease is gone.
+ * delay, release, suspend. A word that the store could not take is kept and sent again, which is
+ * safe: the holder of a lease gets the same answer twice. A word is done when the store accepted it
+ * or answered that the lease is gone.
  */
 
 #include "base/arena.h"
@@ -16,12 +16,25 @@
 #include "core/result.h"
 #include "engine/call.h"
 
+#include <assert.h>
+#include <stddef.h>
+
 /* The jobs of one call and their answers. */
 struct words {
     struct weft_job **job;
-    struct weft_lease_result *answer;
+    void *answer; /* array of results, of the kind of the word */
     size_t count;
 };
+
+/* All results about leases begin as a struct weft_lease_result does. */
+#define BEGINS_ALIKE(member)                                                                       \
+    static_assert(offsetof(struct weft_suspend_result, member) ==                                  \
+                      offsetof(struct weft_lease_result, member),                                  \
+                  #member)
+BEGINS_ALIKE(err);
+BEGINS_ALIKE(rc);
+BEGINS_ALIKE(fence);
+BEGINS_ALIKE(state);
 
 static const void *make_completes(const struct words *words, struct weft_arena *arena)
 {
@@ -67,14 +80,30 @@ static const void *make_put_backs(const struct words *words, struct weft_arena *
     return item;
 }
 
+static const void *make_suspends(const struct words *words, struct weft_arena *arena)
+{
+    struct weft_suspend *item = weft_new_array(arena, struct weft_suspend, words->count);
+    for (size_t i = 0; i < words->count; i++) {
+        const struct weft_job *job = words->job[i];
+        item[i] = *job->suspend;
+        item[i].id = job->claimed->id;
+        item[i].epoch = job->claimed->epoch;
+    }
+    return item;
+}
+
+#define LEASE sizeof(struct weft_lease_result)
+
 static const struct {
     enum weft_op op;
     const void *(*make)(const struct words *words, struct weft_arena *arena); /* the items */
+    size_t answer;                                                            /* its size */
 } says[WEFT_WORD_COUNT] = {
-    [WEFT_WORD_COMPLETE] = {WEFT_OP_COMPLETE, make_completes},
-    [WEFT_WORD_FAIL] = {WEFT_OP_FAIL, make_failures},
-    [WEFT_WORD_DELAY] = {WEFT_OP_DELAY, make_put_backs},
-    [WEFT_WORD_RELEASE] = {WEFT_OP_RELEASE, make_put_backs},
+    [WEFT_WORD_COMPLETE] = {WEFT_OP_COMPLETE, make_completes, LEASE},
+    [WEFT_WORD_FAIL] = {WEFT_OP_FAIL, make_failures, LEASE},
+    [WEFT_WORD_DELAY] = {WEFT_OP_DELAY, make_put_backs, LEASE},
+    [WEFT_WORD_RELEASE] = {WEFT_OP_RELEASE, make_put_backs, LEASE},
+    [WEFT_WORD_SUSPEND] = {WEFT_OP_SUSPEND, make_suspends, sizeof(struct weft_suspend_result)},
 };
 
 static uint64_t *number_of(struct weft_worker *worker, enum weft_word word)
@@ -85,12 +114,33 @@ static uint64_t *number_of(struct weft_worker *worker, enum weft_word word)
         return &stats->completed;
     case WEFT_WORD_FAIL:
         return &stats->failed;
+    case WEFT_WORD_SUSPEND:
+        return &stats->suspended;
     case WEFT_WORD_DELAY:
     case WEFT_WORD_RELEASE:
     case WEFT_WORD_COUNT:
         break;
     }
     return &stats->put_back;
+}
+
+/* A suspend that the store will never take: the attempt fails. */
+static void refuse_suspend(struct weft_worker *worker, struct weft_job *job,
+                           const struct weft_err *err)
+{
+    weft_job_error(job, "suspend_refused", err->text);
+    job->word = WEFT_WORD_FAIL;
+    weft_job_list_add(&worker->unsent, job);
+}
+
+/* The lease stays, because signals came early: the handler is called again. */
+static void go_on(struct weft_worker *worker, struct weft_job *job,
+                  const struct weft_suspend_result *answer)
+{
+    if (weft_job_go_on(job, answer))
+        weft_hold_requeue(worker, job);
+    else
+        weft_job_list_add(&worker->unsent, job);
 }
 
 /* Takes one answer in. *ret_ready: the execution can be claimed again. False: send it again. */
@@ -101,6 +151,15 @@ static bool settle(struct weft_worker *worker, struct weft_job *job,
     if (rc && weft_rc_retryable(rc)) {
         weft_job_list_add(&worker->unsent, job);
         return false;
+    }
+    bool suspends = job->word == WEFT_WORD_SUSPEND;
+    if (suspends && rc == WEFT_OK && ((const struct weft_suspend_result *)answer)->satisfied) {
+        go_on(worker, job, (const struct weft_suspend_result *)answer);
+        return true;
+    }
+    if (suspends && rc && rc != WEFT_FENCED && rc != WEFT_NOT_FOUND) {
+        refuse_suspend(worker, job, answer->err);
+        return true;
     }
     if (rc == WEFT_OK) {
         weft_worker_count(worker, number_of(worker, job->word), 1);
@@ -129,13 +188,19 @@ static bool send_word(struct weft_worker *worker, struct words *words, struct we
     enum weft_rc rc = worker->weft->backend->call(&worker->via, &call, &err);
     if (!weft_keeper_note_result(worker, &worker->send, rc, &err)) {
         for (size_t i = 0; i < words->count; i++)
-            weft_job_list_add(&worker->unsent, words->job[i]);
+            if (word == WEFT_WORD_SUSPEND && rc == WEFT_NOT_FOUND) /* the server is older */
+                refuse_suspend(worker, words->job[i], &err);
+            else
+                weft_job_list_add(&worker->unsent, words->job[i]);
         return false;
     }
     const struct weft_lease_result *again = NULL;
-    for (size_t i = 0; i < words->count; i++)
-        if (!settle(worker, words->job[i], &words->answer[i], ret_ready))
-            again = &words->answer[i];
+    for (size_t i = 0; i < words->count; i++) {
+        const struct weft_lease_result *answer =
+            (const void *)((const char *)words->answer + i * says[word].answer);
+        if (!settle(worker, words->job[i], answer, ret_ready))
+            again = answer;
+    }
     if (again)
         (void)weft_keeper_note_result(worker, &worker->send, again->rc, again->err);
     return !again;
@@ -154,7 +219,7 @@ static void sort_words(struct weft_worker *worker, const struct weft_job_list *a
     for (size_t w = 0; w < WEFT_WORD_COUNT; w++)
         words[w] = (struct words){
             .job = weft_new_array(arena, struct weft_job *, count[w]),
-            .answer = weft_new_array(arena, struct weft_lease_result, count[w]),
+            .answer = weft_arena_alloc(arena, count[w], says[w].answer),
         };
     for (struct weft_job *job = all->first, *next; job; job = next) {
         next = job->next;
@@ -162,7 +227,9 @@ static void sort_words(struct weft_worker *worker, const struct weft_job_list *a
         if (weft_fence_drains(job->fence)) {
             job->word = WEFT_WORD_RELEASE;
         } else if (job->fence != WEFT_FENCE_NONE) {
-            weft_worker_count(worker, &worker->stats.fenced, 1);
+            /* A suspend whose answer was lost ended the lease that a heartbeat then asked for. */
+            bool done = job->fence == WEFT_FENCE_SUSPENDED && job->word == WEFT_WORD_SUSPEND;
+            weft_worker_count(worker, done ? &worker->stats.suspended : &worker->stats.fenced, 1);
             weft_hold_drop(worker, job);
             continue;
         }
