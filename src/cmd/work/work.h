@@ -4,7 +4,7 @@
 
 /*
  * weft work: a command per execution. cmd_work.c runs the worker and handles signals, task.c runs
- * the command for one execution and says how it ended.
+ * the command for one execution and says how it ended; drain.c knows when nothing is left to do.
  */
 
 #include "base/base.h"
@@ -58,6 +58,31 @@ struct weft_work_progress {
 };
 WEFT_MUST_CHECK bool weft_work_progress_read(const char *text, size_t size,
                                              struct weft_work_progress *ret_progress);
+
+/* ---- --drain (drain.c) ----------------------------------------------------------------------- */
+
+struct weft_drain {
+    struct weft_work *work;
+    struct weft_arena *arena; /* of the command line */
+    struct weft *weft;
+    struct weft_worker *worker;
+    const struct weft_worker_options *options;
+    const char *const *kind;
+    size_t kinds;     /* 0: all */
+    const char *left; /* what is left, in words; NULL: nothing */
+
+    /* Of drain.c. */
+    weft_usec look_us;    /* when to look again */
+    weft_usec drained_us; /* since when nothing is left but blocked ones; 0: it is not so */
+    weft_usec waiting_us; /* since when it has waited with nothing to do; 0: it does not */
+    bool announced;       /* what it waits for */
+};
+
+/*
+ * Called repeatedly; it looks when it is time to. True when it is over: with WEFT_OK in err->rc
+ * when nothing is left that this worker can serve, else with the error that forbids to look.
+ */
+bool weft_drain_is_over(struct weft_drain *drain, struct weft_err *err);
 
 /* ---- Results of upstreams (upstream.c) ------------------------------------------------------- */
 
