@@ -130,7 +130,7 @@ static enum weft_exit work_on(struct weft_cli *cli, struct watch *watch)
     sigset_t before;
     catch_signals(watch->work, &before);
     watch->weft = weft_cli_open(cli);
-    weft_upstream_clean();
+    weft_work_dir_clean();
     watch->work->weft = watch->weft;
     enum weft_rc rc = start_worker(watch, &err);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
@@ -226,7 +226,8 @@ const struct weft_command weft_command_work = {
         "id before it, and its last 4 KiB are the message of a failure.\n\n"
         "Exit code 0 completes the execution. 75 (EX_TEMPFAIL) means not now: it comes back after "
         "--retry-later-after without having spent an attempt. 65 (EX_DATAERR) fails it for good. "
-        "Any other code N fails it with the class exit_N, and a signal with signal_NAME; its "
+        "79 suspends it, see below. Any other code N fails it with the class exit_N, and a signal "
+        "with signal_NAME; its "
         "policy decides whether it is tried again. More output than 1 MiB fails it for good with "
         "the class output_too_large.\n\n"
         "The environment has WEFT_ID, WEFT_EPOCH, WEFT_ATTEMPT, WEFT_LANE, WEFT_KIND, where they "
@@ -241,6 +242,16 @@ const struct weft_command weft_command_work = {
         "a dot at the beginning, and holds the result, with a newline behind it if it is JSON. It "
         "is removed when the command has ended, and what a killed worker left is removed when the "
         "next one starts.\n\n"
+        "A command suspends its execution, until signals have come or a timeout passes, by writing "
+        "the request as JSON to the file WEFT_SUSPEND_FILE and ending with 79: the body of POST "
+        "/v1/leases/suspend without id and epoch, like "
+        "{\"waitpoints\":[{\"name\":\"approval\"}],\"timeout_ms\":86400000}. A bad request "
+        "fails the attempt with the class bad_suspend. `weft waitpoints --new approval` prints the "
+        "token of a waitpoint before that. When it goes on, the command runs from its beginning: "
+        "WEFT_RESUMED is signals, timeout or operator, and WEFT_SIGNALS is a directory with the "
+        "payloads of the signals as files 1, 2, ... in the order of their arrival, and all else "
+        "about them in signals.json. If signals that came early are enough, it goes on at "
+        "once.\n\n"
         "The lease is renewed while the command runs. When the execution is cancelled, timed out "
         "or lost, the command's process group gets SIGTERM, and SIGKILL after --kill-after. "
         "Whatever the command leaves running when it ends is killed, and the command with all of "
@@ -250,11 +261,12 @@ const struct weft_command weft_command_work = {
         "signal shortens the grace, a third kills the commands.\n\n"
         "With --drain it ends when nothing is ready, delayed or running any more in its lanes and "
         "of its kinds, elsewhere either, with exit code 0. Executions that it cannot serve are not "
-        "waited for: in a paused lane, in need of a capability that it does not have, or behind "
-        "nodes of flows that it does not run. If only such are left, it says so and ends with 7. "
+        "waited for: in a paused lane, in need of a capability that it does not have, behind "
+        "nodes of flows that it does not run, or suspended. If only such are left, it says so and "
+        "ends with 7. "
         "Over a server that asks for tokens it needs one with the scope read, too.\n\n"
         "A line on standard output tells how each command ended: done, fail, quit (failed for "
-        "good), later, back (stopped with us), or lost (the lease was gone).",
+        "good), later, suspended, back (stopped with us), or lost (the lease was gone).",
     .example =
         "weft work --lane images --concurrency 4 -- convert - -resize 200x200 png:-\n"
         "weft work --drain -- sh -c 'wc -c'\n"

@@ -4,7 +4,8 @@
  * weft work --drain: it goes on while an execution of its lanes and kinds is ready, delayed or
  * running, here or elsewhere, that it could serve: running ones may fail and come back. It ends
  * when all that is left are executions that it cannot serve: in a paused lane, in need of a
- * capability that it does not have, or blocked by nodes of flows that it does not run.
+ * capability that it does not have, blocked by nodes of flows that it does not run, or suspended
+ * until signals come.
  */
 
 #include "base/clock.h"
@@ -44,10 +45,11 @@ struct look {
     bool *paused; /* by lane */
     struct reason reason[REASONS];
     size_t reasons;
-    uint64_t blocked; /* 0 or 1 while it only matters whether there are any */
-    bool counting;    /* all blocked ones */
-    bool servable;    /* one was found that this worker could serve, and the look ended there */
-    bool waits;       /* that one is delayed or runs elsewhere, as `what` says */
+    /* Blocked and suspended ones; 0 or 1 while it only matters whether there are any. */
+    uint64_t count[WEFT_STATE_COUNT];
+    bool counting; /* all of these */
+    bool servable; /* one was found that this worker could serve, and the look ended there */
+    bool waits;    /* that one is delayed or runs elsewhere, as `what` says */
     const char *what;
 };
 
@@ -132,9 +134,9 @@ static void note_servable(struct look *look, const struct weft_execution *item)
 static bool take_page(struct look *look, size_t lane, enum weft_state state,
                       const struct weft_page *page)
 {
-    if (state == WEFT_STATE_BLOCKED) {
-        look->blocked += page->count;
-        return page->next && (look->counting || look->blocked == 0);
+    if (state == WEFT_STATE_BLOCKED || state == WEFT_STATE_SUSPENDED) {
+        look->count[state] += page->count;
+        return page->next && (look->counting || look->count[state] == 0);
     }
     for (size_t i = 0; i < page->count && !look->servable; i++)
         if (!is_beyond(look, lane, &page->item[i]))
@@ -170,14 +172,14 @@ static enum weft_rc read_state(struct look *look, size_t lane, enum weft_state s
     return rc;
 }
 
-/* Counts all blocked executions. This is done last, because a flow may have very many of them. */
-static enum weft_rc count_blocked(struct look *look, struct weft_err *err)
+/* Counts all blocked or suspended executions. This is done last: there may be very many of them. */
+static enum weft_rc count_waiting(struct look *look, enum weft_state state, struct weft_err *err)
 {
     enum weft_rc rc = WEFT_OK;
     look->counting = true;
-    look->blocked = 0;
+    look->count[state] = 0;
     for (size_t i = 0; i < look->drain->options->lane_count && !rc; i++)
-        rc = read_state(look, i, WEFT_STATE_BLOCKED, err);
+        rc = read_state(look, i, state, err);
     return rc;
 }
 
@@ -215,13 +217,15 @@ static enum weft_rc look_at_all(struct look *look, struct weft_err *err)
 
 static uint64_t held(const struct weft_worker_stats *stats)
 {
-    return stats->claimed - stats->completed - stats->failed - stats->put_back - stats->fenced;
+    return stats->claimed - stats->completed - stats->failed - stats->put_back - stats->fenced -
+           stats->suspended;
 }
 
 /* What is left, in words; NULL: nothing. */
 static const char *describe(const struct look *look)
 {
-    uint64_t total = look->blocked;
+    uint64_t blocked = look->count[WEFT_STATE_BLOCKED];
+    uint64_t suspended = look->count[WEFT_STATE_SUSPENDED], total = blocked + suspended;
     const char *text = "";
     for (size_t i = 0; i < look->reasons; i++) {
         const struct reason *reason = &look->reason[i];
@@ -229,10 +233,13 @@ static const char *describe(const struct look *look)
         text = weft_arena_printf(look->arena, "%s%s%" PRIu64 " %s", text, i ? ", " : "",
                                  reason->count, reason->count == 1 ? reason->text : reason->plural);
     }
-    if (look->blocked > 0)
-        text = weft_arena_printf(
-            look->arena, "%s%s%" PRIu64 " wait%s for nodes of flows that it does not run", text,
-            *text ? ", " : "", look->blocked, look->blocked == 1 ? "s" : "");
+    if (blocked > 0)
+        text = weft_arena_printf(look->arena,
+                                 "%s%s%" PRIu64 " wait%s for nodes of flows that it does not run",
+                                 text, *text ? ", " : "", blocked, blocked == 1 ? "s" : "");
+    if (suspended > 0)
+        text = weft_arena_printf(look->arena, "%s%s%" PRIu64 " %s suspended", text,
+                                 *text ? ", " : "", suspended, suspended == 1 ? "is" : "are");
     if (total == 0)
         return NULL;
     return weft_arena_printf(look->arena,
@@ -298,7 +305,8 @@ static void pace(struct weft_drain *drain, weft_usec began_us)
 static bool blocked_long(struct weft_drain *drain, struct look *look, struct weft_err *err)
 {
     return weft_boot_us() - drain->drained_us >= CASCADE_MS * WEFT_MS &&
-           count_blocked(look, err) == WEFT_OK && look->blocked > 0;
+           count_waiting(look, WEFT_STATE_BLOCKED, err) == WEFT_OK &&
+           look->count[WEFT_STATE_BLOCKED] > 0;
 }
 
 bool weft_drain_is_over(struct weft_drain *drain, struct weft_err *err)
@@ -313,7 +321,9 @@ bool weft_drain_is_over(struct weft_drain *drain, struct weft_err *err)
         drain->drained_us = 0;
     else if (drain->drained_us == 0)
         drain->drained_us = began_us;
-    bool over = drained && (look.blocked == 0 || blocked_long(drain, &look, err));
+    bool over = drained && (look.count[WEFT_STATE_BLOCKED] == 0 || blocked_long(drain, &look, err));
+    if (over && count_waiting(&look, WEFT_STATE_SUSPENDED, err))
+        over = false;
     const char *left = over ? describe(&look) : NULL;
     drain->left = left ? weft_arena_strdup(drain->arena, left) : NULL;
     weft_arena_free(look.arena);
