@@ -2,7 +2,9 @@
 #ifndef WEFT_BASE_H
 #define WEFT_BASE_H
 
-/* The words that weft.h and every layer below it share: error codes, states, ids, time. */
+/*
+ * The words that weft.h and every layer below it share: error codes, states, fences, ids, time.
+ */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -24,6 +26,21 @@ enum weft_state {
 #include "weft/states.def"
 #undef X
     WEFT_STATE_COUNT
+};
+
+/* Why a lease is gone; the word is in weft_fence_name(). */
+enum weft_fence {
+    WEFT_FENCE_NONE,
+    WEFT_FENCE_CANCELLED,
+    WEFT_FENCE_EXPIRED,   /* the execution's deadline passed */
+    WEFT_FENCE_TIMED_OUT, /* the attempt took too long */
+    WEFT_FENCE_LOST,      /* the lease ran out; no other worker has claimed it yet */
+    WEFT_FENCE_RECLAIMED, /* another worker has it */
+    WEFT_FENCE_REVOKED,
+    WEFT_FENCE_RELEASED,  /* this holder gave it back itself */
+    WEFT_FENCE_FINISHED,  /* this holder has ended it already, in another way */
+    WEFT_FENCE_UNKNOWN,   /* no worker ever had this epoch */
+    WEFT_FENCE_SUSPENDED, /* this holder has suspended it */
 };
 
 typedef int64_t weft_usec; /* microseconds; since the Unix epoch (UTC) where it is a moment */
@@ -61,6 +78,7 @@ extern "C" {
 WEFT_EXPORT const char *weft_rc_wire(enum weft_rc rc);          /* "fenced" */
 WEFT_EXPORT const char *weft_rc_text(enum weft_rc rc);          /* a sentence */
 WEFT_EXPORT const char *weft_state_name(enum weft_state state); /* "ready" */
+WEFT_EXPORT const char *weft_fence_name(enum weft_fence fence); /* "lost" */
 
 enum { WEFT_ID_TEXT = 37 }; /* 36 characters and the NUL */
 WEFT_EXPORT void weft_id_print(const struct weft_id *id, char ret_text[WEFT_ID_TEXT]);

@@ -23,6 +23,7 @@
 
 #include "weft/admin.h"
 #include "weft/base.h"
+#include "weft/wait.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -330,62 +331,6 @@ struct weft_upstream {
     bool too_large;
 };
 
-/* ---- Waiting: see docs/waiting.md -------------------------------------------------------------
- */
-
-/* What becomes of a suspended execution when its timeout passes. Stored: never renumber. */
-enum weft_on_timeout {
-    WEFT_ON_TIMEOUT_FAIL = 0, /* it fails with the class suspension_timeout */
-    WEFT_ON_TIMEOUT_CANCEL = 1,
-    WEFT_ON_TIMEOUT_EXPIRE = 2,
-    WEFT_ON_TIMEOUT_RESUME = 3,   /* it is ready again */
-    WEFT_ON_TIMEOUT_ESCALATE = 4, /* it stays suspended, and is shown to operators */
-};
-
-/* Why an execution goes on. Stored: never renumber. */
-enum weft_resumed_by {
-    WEFT_RESUMED_NOT = 0,
-    WEFT_RESUMED_BY_SIGNALS = 1,
-    WEFT_RESUMED_BY_TIMEOUT = 2,
-    WEFT_RESUMED_BY_OPERATOR = 3,
-};
-
-/* What a signal did. Stored: never renumber. */
-enum weft_signal_effect {
-    WEFT_SIGNAL_NONE = 0,
-    WEFT_SIGNAL_RESUMED = 1,   /* the condition is satisfied: the execution goes on */
-    WEFT_SIGNAL_RECORDED = 2,  /* it counts, but more is needed */
-    WEFT_SIGNAL_BUFFERED = 3,  /* the execution is not suspended yet */
-    WEFT_SIGNAL_DUPLICATE = 4, /* one with this key came before: nothing was done */
-    WEFT_SIGNAL_IGNORED = 5,   /* kept, but the condition does not ask for it */
-};
-
-enum weft_waitpoint_state { WEFT_WAITPOINT_PENDING, WEFT_WAITPOINT_OPEN, WEFT_WAITPOINT_CLOSED };
-
-/* A place where signals arrive. */
-struct weft_waitpoint {
-    struct weft_id id;
-    const char *name;
-    const char *token; /* the right to send signals; NULL in lists */
-    enum weft_waitpoint_state state;
-    weft_usec created_us;
-    weft_usec expires_us; /* of a pending one; 0: with its execution */
-    int32_t signals;      /* how many have come */
-    int32_t key_id;       /* the signing key of its token */
-};
-
-/* A signal that has come. */
-struct weft_signal_info {
-    struct weft_id waitpoint;
-    const char *waitpoint_name;
-    int32_t n; /* its number at the waitpoint, from 1 */
-    weft_usec at_us;
-    const char *name, *source, *key; /* or NULL */
-    const char *content_type;        /* NULL: JSON */
-    const void *payload;             /* NULL: none */
-    size_t payload_size;
-};
-
 /* ---- Working --------------------------------------------------------------------------------- */
 
 struct weft_claim {
@@ -427,7 +372,7 @@ struct weft_claimed {
     /* Of an execution that was suspended and goes on. */
     bool resumed;
     enum weft_resumed_by resumed_by;
-    weft_usec resumed_us;
+    weft_usec resumed_us; /* 0: its suspend was satisfied at once, see weft_job_suspend() */
     const struct weft_signal_info *signal; /* in the order of their arrival */
     size_t signal_count;
     bool more_signals; /* 64 KiB of them have come along: read the others by weft_signals() */
@@ -446,22 +391,6 @@ WEFT_EXPORT WEFT_MUST_CHECK enum weft_rc weft_claim(struct weft *weft,
                                                     struct weft_claims *ret_claims,
                                                     struct weft_err *err);
 WEFT_EXPORT void weft_claims_free(struct weft_claims *claims);
-
-/* Why a lease is gone; the word is in weft_fence_name(). */
-enum weft_fence {
-    WEFT_FENCE_NONE,
-    WEFT_FENCE_CANCELLED,
-    WEFT_FENCE_EXPIRED,   /* the execution's deadline passed */
-    WEFT_FENCE_TIMED_OUT, /* the attempt took too long */
-    WEFT_FENCE_LOST,      /* the lease ran out; no other worker has claimed it yet */
-    WEFT_FENCE_RECLAIMED, /* another worker has it */
-    WEFT_FENCE_REVOKED,
-    WEFT_FENCE_RELEASED,  /* this holder gave it back itself */
-    WEFT_FENCE_FINISHED,  /* this holder has ended it already, in another way */
-    WEFT_FENCE_UNKNOWN,   /* no worker ever had this epoch */
-    WEFT_FENCE_SUSPENDED, /* this holder has suspended it */
-};
-WEFT_EXPORT const char *weft_fence_name(enum weft_fence fence);
 
 struct weft_renew {
     struct weft_id id;
@@ -557,128 +486,6 @@ WEFT_EXPORT WEFT_MUST_CHECK enum weft_rc weft_watch(struct weft *weft,
                                                     struct weft_watched *ret_watched,
                                                     struct weft_err *err);
 WEFT_EXPORT void weft_watched_free(struct weft_watched *watched);
-
-/* ---- Suspending and signals -------------------------------------------------------------------
- */
-
-/* A waitpoint of a suspension: a new one by its name, or a pending one by its id. */
-struct weft_suspend_at {
-    const char *name;  /* NULL: it is pending */
-    struct weft_id id; /* of the pending one */
-};
-
-struct weft_suspend {
-    struct weft_id id;
-    int32_t epoch;
-    const struct weft_suspend_at *waitpoint; /* 100 at most */
-    size_t waitpoint_count;
-    const char *condition; /* JSON; NULL: a signal at every waitpoint */
-    int64_t timeout_ms;    /* from now; not together with timeout_us */
-    weft_usec timeout_us;  /* a moment; both 0: no timeout */
-    enum weft_on_timeout on_timeout;
-    const char *reason;      /* what it waits for, for people; or NULL */
-    int64_t resume_delay_ms; /* from the resumption to ready */
-};
-
-/* Makes a waitpoint before the execution is suspended: signals that come early are kept. */
-struct weft_waitpoint_new {
-    struct weft_id id;
-    int32_t epoch;
-    const char *name;
-    int64_t expires_ms; /* from now; 0: with its execution */
-};
-
-struct weft_signal {
-    const char *token; /* of a waitpoint */
-    const char *name, *source;
-    const char *key; /* a second signal with it is a duplicate; or NULL */
-    const void *payload;
-    size_t payload_size;
-    const char *content_type; /* NULL: JSON */
-};
-
-/* What became of an item of weft_suspend(). */
-struct weft_suspended {
-    struct weft_err err;
-    enum weft_fence fence; /* why, when err.rc is WEFT_FENCED */
-    enum weft_state state; /* SUSPENDED; or RUNNING: satisfied */
-    bool satisfied;        /* at once, by signals that had come: the lease stays, go on */
-    const struct weft_waitpoint *waitpoint; /* in the order of the item, with their tokens */
-    size_t waitpoint_count;
-    const struct weft_signal_info *signal; /* when satisfied */
-    size_t signal_count;
-    bool more_signals;
-};
-struct weft_suspensions {
-    const struct weft_suspended *item; /* one for each item of the call */
-    size_t count;
-    struct weft_arena *arena; /* owned */
-};
-
-struct weft_waitpoint_made {
-    struct weft_err err;
-    enum weft_fence fence;
-    struct weft_waitpoint waitpoint;
-};
-struct weft_waitpoints_made {
-    const struct weft_waitpoint_made *item; /* one for each item of the call */
-    size_t count;
-    struct weft_arena *arena; /* owned */
-};
-
-struct weft_signalled {
-    struct weft_err err;
-    enum weft_signal_effect effect;
-    enum weft_signal_effect first; /* of a duplicate: what the first one did */
-    struct weft_id waitpoint;
-};
-
-/*
- * Gives executions back until their conditions are satisfied. The leases end, unless an answer says
- * `satisfied`. A repeat gets the same answer with the same tokens. Ends with
- * weft_suspensions_free(), which accepts an empty one.
- */
-WEFT_EXPORT WEFT_MUST_CHECK enum weft_rc weft_suspend(struct weft *weft,
-                                                      const struct weft_suspend *item, size_t count,
-                                                      struct weft_suspensions *ret_answer,
-                                                      struct weft_err *err);
-WEFT_EXPORT void weft_suspensions_free(struct weft_suspensions *answer);
-/* Makes waitpoints before suspending; a pending one of the same name is given again. */
-WEFT_EXPORT WEFT_MUST_CHECK enum weft_rc
-weft_waitpoint_make(struct weft *weft, const struct weft_waitpoint_new *item, size_t count,
-                    struct weft_waitpoints_made *ret_answer, struct weft_err *err);
-WEFT_EXPORT void weft_waitpoints_made_free(struct weft_waitpoints_made *answer);
-/* Sends signals. One without a key must not be repeated blindly. */
-WEFT_EXPORT WEFT_MUST_CHECK enum weft_rc weft_signal(struct weft *weft,
-                                                     const struct weft_signal *item, size_t count,
-                                                     struct weft_signalled *ret_answer,
-                                                     struct weft_err *err);
-WEFT_EXPORT const char *weft_signal_effect_name(enum weft_signal_effect effect); /* "resumed" */
-
-/* Pages of what an execution has waited for. */
-struct weft_waitpoints {
-    const struct weft_waitpoint *item; /* in the order in which they were made */
-    size_t count;
-    const char *next;         /* cursor of the next page, NULL: that was all */
-    struct weft_arena *arena; /* owned */
-};
-struct weft_signals {
-    const struct weft_signal_info *item; /* by waitpoint, in the order of their arrival */
-    size_t count;
-    const char *next;
-    struct weft_arena *arena; /* owned */
-};
-
-/* limit: 1..1000, 0: 50. after: NULL, or the `next` of the page before. */
-WEFT_EXPORT WEFT_MUST_CHECK enum weft_rc
-weft_waitpoints(struct weft *weft, const struct weft_id *id, uint32_t limit, const char *after,
-                struct weft_waitpoints *ret_page, struct weft_err *err);
-WEFT_EXPORT void weft_waitpoints_free(struct weft_waitpoints *page);
-WEFT_EXPORT WEFT_MUST_CHECK enum weft_rc weft_signals(struct weft *weft, const struct weft_id *id,
-                                                      uint32_t limit, const char *after,
-                                                      struct weft_signals *ret_page,
-                                                      struct weft_err *err);
-WEFT_EXPORT void weft_signals_free(struct weft_signals *page);
 
 /* ---- Steering -------------------------------------------------------------------------------- */
 
@@ -914,6 +721,7 @@ enum weft_verdict {
     WEFT_RETRY,   /* failed, may be tried again */
     WEFT_GIVE_UP, /* failed for good: permanent of struct weft_failure */
     WEFT_NOT_NOW, /* delayed by weft_job_delay()'s time, spending no attempt */
+    WEFT_SUSPEND, /* suspended, as weft_job_suspend() said, spending no attempt */
 };
 
 typedef enum weft_verdict (*weft_handler)(struct weft_job *job, void *context);
@@ -958,6 +766,7 @@ struct weft_worker_stats {
     uint64_t running;
     uint64_t store_errors;
     struct weft_err last_error; /* the last failure of the store, rc WEFT_OK when none */
+    uint64_t suspended;
 };
 WEFT_EXPORT void weft_worker_stats(const struct weft_worker *worker,
                                    struct weft_worker_stats *ret_stats);
@@ -974,6 +783,28 @@ WEFT_EXPORT void weft_job_result(struct weft_job *job, const void *result, size_
                                  const char *content_type);
 WEFT_EXPORT void weft_job_error(struct weft_job *job, const char *error_class, const char *message);
 WEFT_EXPORT void weft_job_delay(struct weft_job *job, int64_t delay_ms); /* for RETRY and NOT_NOW */
+/*
+ * For WEFT_SUSPEND: what to wait for. Copied; its id and epoch are not looked at. NULL: nothing.
+ * When signals that came early satisfy the request, the lease stays: the handler is called again
+ * with these signals. It must not suspend until it has what it has: an attempt that gets no new
+ * signal by being called again fails with the class suspend_repeated.
+ */
+WEFT_EXPORT void weft_job_suspend(struct weft_job *job, const struct weft_suspend *request);
+/*
+ * Makes a pending waitpoint before the handler suspends, for a token to send away first; a pending
+ * one of that name is given again. The request then names it by its id. expires_ms: 0: with its
+ * execution. The texts live until the handler returns.
+ */
+WEFT_EXPORT WEFT_MUST_CHECK enum weft_rc weft_job_waitpoint(struct weft_job *job, const char *name,
+                                                            int64_t expires_ms,
+                                                            struct weft_waitpoint *ret_waitpoint,
+                                                            struct weft_err *err);
+/*
+ * The signals of the last suspension, as in struct weft_claimed, which also says why the execution
+ * goes on. NULL: none.
+ */
+WEFT_EXPORT const struct weft_signal_info *weft_job_signals(const struct weft_job *job,
+                                                            size_t *ret_count);
 
 #ifdef __cplusplus
 }

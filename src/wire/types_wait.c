@@ -51,6 +51,15 @@ static const struct weft_wire_field suspend[] = {
         .max = WEFT_DELAY_MAX_MS),
 };
 REQUEST(suspend, "Suspend", "Gives an execution back until signals have come.");
+
+enum { OF_THE_LEASE = 2 }; /* id and epoch */
+const struct weft_wire_type weft_wire_suspend_file = {
+    .field = suspend + OF_THE_LEASE,
+    .count = WEFT_LEN(suspend) - OF_THE_LEASE,
+    .size = sizeof(OF),
+    .name = "SuspendFile",
+    .about = "The same without the lease.",
+};
 #undef OF
 
 #define OF struct weft_waitpoint

@@ -24,6 +24,9 @@ struct weft_wire_type; /* opaque outside this folder; see type.h */
 #define MESSAGE(name) extern const struct weft_wire_type weft_wire_##name;
 #include "wire/messages.def"
 
+/* A suspend as a command of `weft work` writes it; no message of the API. */
+extern const struct weft_wire_type weft_wire_suspend_file;
+
 /* All of them. */
 extern const struct weft_wire_type *const weft_wire_messages[];
 extern const size_t weft_wire_message_count;

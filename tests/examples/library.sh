@@ -32,7 +32,7 @@ if [[ ${#compilers[@]} -eq 0 ]]; then
     echo 'library: there is neither g++ nor clang++' >&2
     exit 1
 fi
-for header in weft admin base; do
+for header in weft admin wait base; do
     echo "#include <weft/$header.h>" >"$scratch/$header.cc"
     for compiler in "${compilers[@]}"; do
         "$compiler" -std=c++17 -Wall -Wextra -Wpedantic -Werror -fsyntax-only -I"$root/include" \

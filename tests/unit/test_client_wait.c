@@ -136,6 +136,24 @@ static void test_operators(struct weft *weft, const struct weft_id *id, int32_t 
     weft_signing_keys_free(&rotated);
 }
 
+/* A condition that is no JSON does not harm the other items of its call. */
+static void test_bad_condition(struct weft *weft)
+{
+    const struct weft_suspend item[] = {
+        {.id = {{1}}, .epoch = 1, .condition = "{\"operator\":true}"},
+        {.id = {{1}}, .epoch = 1, .condition = "{\"operator\":true},{"},
+    };
+    struct weft_suspensions answer = {0};
+    struct weft_err err = {0};
+    is_int(weft_suspend(weft, item, 2, &answer, &err), WEFT_OK, "each item is answered %s",
+           err.text);
+    is_int(answer.item[0].err.rc, WEFT_NOT_FOUND, "the execution of the good item does not exist");
+    ok(answer.item[1].err.rc == WEFT_INVALID_VALUE && answer.item[1].err.field &&
+           strcmp(answer.item[1].err.field, "condition") == 0,
+       "the condition of the bad item is blamed: %s", answer.item[1].err.text);
+    weft_suspensions_free(&answer);
+}
+
 static void test_all(const char *url, const char *name)
 {
     struct weft *weft = NULL;
@@ -155,6 +173,7 @@ static void test_all(const char *url, const char *name)
     ok(weft_complete(weft, &done, 1, &ended, &err) == WEFT_OK && !ended.err.rc, "it is completed");
     weft_claims_free(&lease);
     weft_claims_free(&last);
+    test_bad_condition(weft);
     struct weft_suspensions none;
     is_int(weft_suspend(weft, NULL, 1, &none, &err), WEFT_INVALID_VALUE, "items must be there");
     struct weft_signalled sent;

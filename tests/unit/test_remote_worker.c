@@ -11,13 +11,21 @@
 
 #include "base/buf.h"
 
+/* How a server takes suspends. */
+enum suspends {
+    SUSPEND_LOST,    /* the first answer does not arrive */
+    SUSPEND_UNHEARD, /* no answer arrives, but heartbeats are fenced by the suspend */
+    SUSPEND_UNKNOWN, /* it is older than the call */
+};
+
 /* A server that gives one job, and counts what is said about it. */
 struct script {
     struct box box;     /* its lock guards what follows */
     const char *kind;   /* of the job */
     bool empty_at_once; /* claims do not wait */
-    bool silent;        /* nothing is answered any more, but claims that bring the job */
-    int claims, renewals, completed, delayed, released;
+    enum suspends suspends;
+    bool silent; /* nothing is answered any more, but claims that bring the job */
+    int claims, renewals, completed, delayed, released, suspended, failed;
 };
 
 static void script_init(struct script *script, const char *kind)
@@ -60,6 +68,28 @@ static char *answer_claim(struct script *script, struct take *ret_take)
                    script->kind);
 }
 
+static char *answer_suspend(struct script *script, struct take *ret_take)
+{
+    bool lost = script->suspends == SUSPEND_LOST && script->suspended == 0;
+    ret_take->hang_up = lost || script->suspends == SUSPEND_UNHEARD;
+    script->suspended++;
+    if (script->suspends != SUSPEND_UNKNOWN)
+        return text_of("{\"items\":[{\"id\":\"" LEASE_ID
+                       "\",\"state\":\"suspended\",\"waitpoints\":[]}]}",
+                       NULL);
+    ret_take->status = 404;
+    return text_of("{\"error\":{\"code\":\"not_found\",\"message\":\"no such path\"}}", NULL);
+}
+
+/* A heartbeat of a lease that a suspend has ended. */
+static char *answer_fenced(void)
+{
+    return text_of("{\"items\":[{\"id\":\"" LEASE_ID
+                   "\",\"error\":{\"code\":\"fenced\","
+                   "\"message\":\"it is suspended\",\"reason\":\"suspended\"}}]}",
+                   NULL);
+}
+
 static char *play(void *context, const struct asked *asked, struct take *ret_take)
 {
     static const struct {
@@ -76,6 +106,8 @@ static char *play(void *context, const struct asked *asked, struct take *ret_tak
          offsetof(struct script, delayed)},
         {"/v1/leases/release", "{\"items\":[{\"id\":\"" LEASE_ID "\",\"state\":\"ready\"}]}",
          offsetof(struct script, released)},
+        {"/v1/leases/fail", "{\"items\":[{\"id\":\"" LEASE_ID "\",\"state\":\"failed\"}]}",
+         offsetof(struct script, failed)},
     };
     struct script *script = context;
     char *text = NULL;
@@ -88,6 +120,12 @@ static char *play(void *context, const struct asked *asked, struct take *ret_tak
             ret_take->hold = script->silent;
             text = text_of(row[i].answer, NULL);
         }
+    if (strcmp(asked->path, "/v1/leases/suspend") == 0)
+        text = answer_suspend(script, ret_take);
+    if (script->suspends == SUSPEND_UNHEARD && strcmp(asked->path, "/v1/leases/renew") == 0) {
+        free(text);
+        text = answer_fenced();
+    }
     pthread_cond_broadcast(&script->box.changed);
     pthread_mutex_unlock(&script->box.lock);
     return text ? text : text_of("{}", NULL);
@@ -201,6 +239,45 @@ static void test_impatient(void)
     play_end(&p);
 }
 
+static enum weft_verdict suspend_now(struct weft_job *job, void *context)
+{
+    (void)context;
+    weft_job_suspend(job, &(struct weft_suspend){.condition = "{\"operator\":true}"});
+    return WEFT_SUSPEND;
+}
+
+/* A suspend is sent again until it is answered, or until a heartbeat is: the lease has ended. */
+static void test_suspend_answers(void)
+{
+    static const struct {
+        const char *name;
+        enum suspends suspends;
+        bool fails;
+    } row[] = {
+        {"lost answer", SUSPEND_LOST, false},
+        {"no answer but that of a heartbeat", SUSPEND_UNHEARD, false},
+        {"older server", SUSPEND_UNKNOWN, true},
+    };
+    for (size_t i = 0; i < WEFT_LEN(row); i++) {
+        struct play p;
+        struct weft_worker_stats stats;
+        play_begin(&p, "mine", NULL, suspend_now);
+        struct script *script = &p.script;
+        script->suspends = row[i].suspends;
+        ok(weft_worker_start(p.worker, &p.err) == WEFT_OK, "%s: started", row[i].name);
+        const int *number = row[i].fails                         ? &script->failed
+                            : row[i].suspends == SUSPEND_UNHEARD ? &script->renewals
+                                                                 : &script->suspended;
+        ok(box_wait(&script->box, number, number == &script->suspended ? 2 : 1),
+           "%s: the worker goes on", row[i].name);
+        (void)weft_worker_stop(p.worker);
+        weft_worker_stats(p.worker, &stats);
+        ok(stats.suspended == !row[i].fails && stats.failed == row[i].fails && stats.fenced == 0,
+           "%s: it has %s", row[i].name, row[i].fails ? "failed" : "been suspended");
+        play_end(&p);
+    }
+}
+
 /* ---- A real server --------------------------------------------------------------------------- */
 
 static void test_restart(struct world *w)
@@ -210,16 +287,11 @@ static void test_restart(struct world *w)
         make_worker(w, w->weft, &(struct weft_worker_options){.threads = 4, .lease_ms = 2000});
     handle(w, worker, "square", handle_numbered);
     start(w, worker);
-    char listen[100];
-    (void)snprintf(listen, sizeof(listen), "%.90s", strstr(w->url, "://") + 3);
     for (int round = 0; round < ROUNDS; round++) {
         submit_numbered(w, "square", round * JOBS, JOBS);
         ok(box_wait(&w->box, &w->box.ended, round * JOBS + JOBS / 4), "%s: work goes on", w->store);
-        weft_server_free(w->server);
-        w->server = NULL;
-        const struct weft_server_config config = {.store = w->store_url, .listen = listen};
-        ok(weft_server_start(&config, &w->server, &w->err) == WEFT_OK, "%s: a server again %s",
-           w->store, w->err.text);
+        world_stop_server(w);
+        world_restart_server(w);
     }
     int seen = 0;
     for (int waited = 0; waited < PATIENCE_MS && seen < ROUNDS * JOBS; waited += 20) {
@@ -242,6 +314,7 @@ int main(void)
     test_silence();
     test_job_of_another_kind();
     test_impatient();
+    test_suspend_answers();
     for (size_t s = 0; s < WEFT_LEN(world_stores); s++) {
         if (!world_is_http(world_stores[s]) || !world_exists(world_stores[s]))
             continue;

@@ -131,38 +131,6 @@ static void test_polite(struct world *w)
 
 /* ---- The store goes away --------------------------------------------------------------------- */
 
-/* A store that refuses the first few of a statement. */
-struct refusal {
-    struct weft_fault fault;
-    enum weft_stmt stmt;
-    int left;
-    int refused;
-};
-
-static void refuse(void *context, enum weft_fault_point point, enum weft_stmt stmt)
-{
-    struct refusal *refusal = context;
-    if (point != WEFT_FAULT_BEFORE_RUN || stmt != refusal->stmt ||
-        __atomic_load_n(&refusal->left, __ATOMIC_RELAXED) == 0)
-        return;
-    (void)__atomic_sub_fetch(&refusal->left, 1, __ATOMIC_RELAXED);
-    (void)__atomic_add_fetch(&refusal->refused, 1, __ATOMIC_RELAXED);
-    __atomic_store_n(&refusal->fault.strike_at, 1, __ATOMIC_RELAXED);
-}
-
-static void refusal_init(struct world *w, struct refusal *refusal, struct weft **ret_weft)
-{
-    const struct weft_driver *inner = NULL;
-    enum weft_rc rc = weft_driver_for(w->url, &inner, &w->err);
-    refusal->fault = (struct weft_fault){
-        .inner = inner, .kind = WEFT_FAULT_FULL, .hook = refuse, .context = refusal};
-    const struct weft_engine_config config = {.url = w->url,
-                                              .driver = weft_fault_install(&refusal->fault)};
-    if (!rc)
-        rc = weft_open_with(&config, NULL, ret_weft, &w->err);
-    ok(rc == WEFT_OK, "%s: a store with faults", w->store);
-}
-
 /* Results that the store does not take are kept until it does, and no more work is taken. */
 static void test_refused(struct world *w)
 {

@@ -314,6 +314,58 @@ static inline enum weft_verdict handle_numbered(struct weft_job *job, void *cont
     return WEFT_DONE;
 }
 
+/* ---- A store that fails ---------------------------------------------------------------------- */
+
+/* A store that refuses the first few of a statement. */
+struct refusal {
+    struct weft_fault fault;
+    enum weft_stmt stmt;
+    int left;
+    int refused;
+};
+
+static inline void refuse(void *context, enum weft_fault_point point, enum weft_stmt stmt)
+{
+    struct refusal *refusal = context;
+    if (point != WEFT_FAULT_BEFORE_RUN || stmt != refusal->stmt ||
+        __atomic_load_n(&refusal->left, __ATOMIC_RELAXED) == 0)
+        return;
+    (void)__atomic_sub_fetch(&refusal->left, 1, __ATOMIC_RELAXED);
+    (void)__atomic_add_fetch(&refusal->refused, 1, __ATOMIC_RELAXED);
+    __atomic_store_n(&refusal->fault.strike_at, 1, __ATOMIC_RELAXED);
+}
+
+static inline void refusal_init(struct world *w, struct refusal *refusal, struct weft **ret_weft)
+{
+    const struct weft_driver *inner = NULL;
+    enum weft_rc rc = weft_driver_for(w->url, &inner, &w->err);
+    refusal->fault = (struct weft_fault){
+        .inner = inner, .kind = WEFT_FAULT_FULL, .hook = refuse, .context = refusal};
+    const struct weft_engine_config config = {.url = w->url,
+                                              .driver = weft_fault_install(&refusal->fault)};
+    if (!rc)
+        rc = weft_open_with(&config, NULL, ret_weft, &w->err);
+    ok(rc == WEFT_OK, "%s: a store with faults", w->store);
+}
+
+/* ---- Servers --------------------------------------------------------------------------------- */
+
+static inline void world_stop_server(struct world *w)
+{
+    weft_server_free(w->server);
+    w->server = NULL;
+}
+
+/* Another server at the same address. */
+static inline void world_restart_server(struct world *w)
+{
+    char listen[100];
+    (void)snprintf(listen, sizeof(listen), "%.90s", strstr(w->url, "://") + 3);
+    const struct weft_server_config config = {.store = w->store_url, .listen = listen};
+    ok(weft_server_start(&config, &w->server, &w->err) == WEFT_OK, "%s: a server again %s",
+       w->store, w->err.text);
+}
+
 static inline bool each_once(const struct box *box, int count)
 {
     for (int i = 0; i < count; i++)

@@ -147,7 +147,7 @@ static enum weft_rc carry_out(const struct weft_via *via, const struct weft_op_c
 enum change {
     NOTHING,
     READY,    /* there may be something to claim: workers and claims that wait look */
-    PUT_BACK, /* the same for claims; a worker wakes the others itself (worker/keeper.c) */
+    PUT_BACK, /* the same for claims; a worker wakes the others itself (worker/words.c) */
     ENDED,
 };
 

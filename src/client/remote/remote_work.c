@@ -16,6 +16,7 @@
 #include "client/remote/remote.h"
 #include "engine/call.h"
 #include "engine/job/claim.h"
+#include "engine/wait/wait.h"
 #include "weft/weft.h"
 #include "wire/wire.h"
 
@@ -89,6 +90,8 @@ static enum weft_rc check_item(const struct weft_op_call *call, size_t i, struct
     if (call->op == WEFT_OP_COMPLETE)
         return check_size("result", ((const struct weft_complete *)item_at(call, i))->result_size,
                           err);
+    if (call->op == WEFT_OP_SUSPEND)
+        return weft_suspend_check(item_at(call, i), err);
     if (steers_one(call) && !is_moment(((const struct weft_steer *)item_at(call, i))->deadline_us))
         return weft_invalid(err, "deadline_at", "deadline_at is no moment");
     return WEFT_OK;

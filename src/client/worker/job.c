@@ -48,15 +48,29 @@ static char *copy_line(const char *text, size_t max)
     return copy;
 }
 
-void weft_job_clear(struct weft_job *job)
+void weft_job_forget_words(struct weft_job *job)
 {
-    free(job->note);
     free(job->result);
     free(job->content_type);
     free(job->error_class);
     free(job->error_message);
-    job->note = job->content_type = job->error_class = job->error_message = NULL;
+    job->content_type = job->error_class = job->error_message = NULL;
     job->result = NULL;
+    job->result_size = 0;
+    job->unusable = NULL;
+    job->permanent = job->delay_given = false;
+    job->delay_ms = 0;
+    job->suspend = NULL;
+    job->refused = NULL;
+}
+
+void weft_job_clear(struct weft_job *job)
+{
+    weft_job_forget_words(job);
+    free(job->note);
+    job->note = NULL;
+    weft_arena_free(job->arena);
+    job->arena = NULL;
 }
 
 /* ---- Calls of a handler ---------------------------------------------------------------------- */
@@ -175,6 +189,15 @@ static void set_word(struct weft_job *job, enum weft_verdict verdict)
         return;
     case WEFT_GIVE_UP:
         job->permanent = true;
+        return;
+    case WEFT_SUSPEND:
+        if (!job->suspend)
+            weft_job_error(job, "bad_verdict",
+                           "the handler returned WEFT_SUSPEND without weft_job_suspend()");
+        else if (job->refused)
+            weft_job_error(job, "suspend_refused", job->refused->text);
+        else
+            job->word = WEFT_WORD_SUSPEND;
         return;
     }
     weft_job_error(job, "bad_verdict", "the handler returned something that is no verdict");

@@ -3,8 +3,8 @@
 #define WEFT_CLIENT_WORKER_WORKER_H
 
 /*
- * The inside of a worker, shared by worker.c (its life), job.c (handlers), the keeper and the
- * claimer.
+ * The inside of a worker, shared by worker.c (its life), job.c (handlers), keeper.c, words.c (how
+ * jobs ended) and the claimer.
  *
  * Threads. The keeper decides everything and does all that is quick: it sends words, renews leases,
  * runs the passes, and claims. Over a server a claim waits there until there is work, so a second
@@ -16,7 +16,8 @@
  * Handlers run jobs.
  *
  * A job is made by the thread that claimed it, waits in `queue`, is run by a handler, waits in
- * `finished` and is ended by the keeper. The jobs of one claim are one allocation (a grant), which
+ * `finished` and is ended by the keeper. One whose suspend was satisfied at once goes back to
+ * `queue` instead. The jobs of one claim are one allocation (a grant), which
  * the keeper frees with the last of them.
  *
  * Locks: worker->lock guards everything that is marked as shared. It is a leaf: nothing else is
@@ -29,6 +30,7 @@
 #include "base/arena.h"
 #include "base/base.h"
 #include "core/pace.h"
+#include "core/result.h"
 
 #include <stdatomic.h>
 
@@ -44,6 +46,7 @@ enum weft_word {
     WEFT_WORD_FAIL,
     WEFT_WORD_DELAY,
     WEFT_WORD_RELEASE,
+    WEFT_WORD_SUSPEND,
     WEFT_WORD_COUNT,
 };
 
@@ -66,6 +69,7 @@ struct weft_job {
     const struct weft_claimed *claimed; /* in the grant's arena */
     const struct weft_kind_handler *on;
     struct weft_job *next; /* in queue, in finished, or in the keeper's unsent */
+    weft_usec queued_us;   /* monotonic; when it was put into the queue last */
 
     /* Shared. */
     enum weft_stage stage;
@@ -83,10 +87,17 @@ struct weft_job {
     int64_t delay_ms;
     void *result; /* owned */
     size_t result_size;
-    char *content_type;   /* owned */
-    char *error_class;    /* owned */
-    char *error_message;  /* owned */
-    const char *unusable; /* static; why the result cannot be stored, or NULL */
+    char *content_type;                 /* owned */
+    char *error_class;                  /* owned */
+    char *error_message;                /* owned */
+    const char *unusable;               /* static; why the result cannot be stored, or NULL */
+    struct weft_arena *arena;           /* owned; what follows, signals, waitpoints made; or NULL */
+    const struct weft_suspend *suspend; /* NULL: the handler asked for none */
+    const struct weft_err *refused;     /* why this request cannot be sent, or NULL */
+
+    /* The keeper's: suspends that were satisfied at once under this lease. */
+    uint32_t satisfied;
+    size_t signals_seen; /* in the last answer */
 };
 
 /* One claim's worth of jobs. */
@@ -204,6 +215,16 @@ void weft_worker_count(struct weft_worker *worker, uint64_t *number, uint64_t mo
 void *weft_handler_main(void *context); /* the worker */
 /* Frees the texts and bytes that the handler set. */
 void weft_job_clear(struct weft_job *job);
+/* Frees the words of the handler's last run and forgets them: it can be called again. */
+void weft_job_forget_words(struct weft_job *job);
+
+/* ---- suspend.c ------------------------------------------------------------------------------- */
+
+/*
+ * A suspend of the job was satisfied at once: makes it ready for another call of its handler, with
+ * these signals. False: it has them already, and fails.
+ */
+WEFT_MUST_CHECK bool weft_job_go_on(struct weft_job *job, const struct weft_suspend_result *answer);
 
 /* ---- keeper.c -------------------------------------------------------------------------------- */
 
@@ -211,6 +232,16 @@ void *weft_keeper_main(void *context); /* the worker */
 /* Remembers how a call to the store went; a failed one is tried later. True: it worked. */
 bool weft_keeper_note_result(struct weft_worker *worker, struct weft_next *next, enum weft_rc rc,
                              const struct weft_err *err);
+
+/* An execution becomes ready at this moment of the store's clock. */
+void weft_keeper_expect_due(struct weft_worker *worker, weft_usec due_us);
+
+/* ---- words.c: how jobs ended ----------------------------------------------------------------- */
+
+/* Sends the words of finished jobs; words that were not accepted stay in unsent. */
+void weft_words_send(struct weft_worker *worker);
+/* Gives back the leases of handlers that outlast the grace; their words are not sent. */
+void weft_words_abandon(struct weft_worker *worker);
 
 /* ---- worker_claim.c: jobs that are held ------------------------------------------------------ */
 
@@ -231,7 +262,9 @@ void weft_hold_report(struct weft_worker *worker);
 void weft_hold_take_out(struct weft_worker *worker,
                         bool (*goes)(const struct weft_job *job, weft_usec before_us),
                         weft_usec before_us, struct weft_job_list *ret_gone);
-/* Turns queued jobs that arrived before this moment into words of release. */
+/* Puts a job whose lease stays before the handlers again; while the worker stops, gives it back. */
+void weft_hold_requeue(struct weft_worker *worker, struct weft_job *job);
+/* Turns jobs that were queued before this moment into words of release. */
 void weft_hold_give_back(struct weft_worker *worker, weft_usec before_us);
 /* The job holds nothing any more; frees its grant with the last of its jobs. */
 void weft_hold_drop(struct weft_worker *worker, struct weft_job *job);

@@ -124,11 +124,19 @@ static struct weft_grant *make_grant(struct weft_worker *worker,
     return grant;
 }
 
+/* The lock is held. */
+static void put_into_queue(struct weft_worker *worker, struct weft_job *job, weft_usec now_us)
+{
+    job->stage = WEFT_STAGE_QUEUED;
+    job->queued_us = now_us;
+    weft_job_list_add(&worker->queue, job);
+}
+
 /* Puts the jobs before the handlers. The lock is held. */
 static void queue_grant(struct weft_worker *worker, struct weft_grant *grant)
 {
     for (size_t i = 0; i < grant->count; i++)
-        weft_job_list_add(&worker->queue, &grant->job[i]);
+        put_into_queue(worker, &grant->job[i], grant->arrived_us);
     worker->stats.claimed += grant->count;
     pthread_cond_broadcast(&worker->work);
     pthread_cond_signal(&worker->held);
@@ -321,9 +329,25 @@ void weft_hold_take_out(struct weft_worker *worker,
     }
 }
 
-static bool arrived_before(const struct weft_job *job, weft_usec before_us)
+void weft_hold_requeue(struct weft_worker *worker, struct weft_job *job)
 {
-    return job->grant->arrived_us < before_us;
+    pthread_mutex_lock(&worker->lock);
+    bool stopping = worker->stopping;
+    if (!stopping) {
+        put_into_queue(worker, job, weft_mono_us());
+        pthread_cond_signal(&worker->work);
+        pthread_cond_signal(&worker->held);
+    }
+    pthread_mutex_unlock(&worker->lock);
+    if (!stopping)
+        return;
+    job->word = WEFT_WORD_RELEASE;
+    weft_job_list_add(&worker->unsent, job);
+}
+
+static bool queued_before(const struct weft_job *job, weft_usec before_us)
+{
+    return job->queued_us < before_us;
 }
 
 void weft_hold_give_back(struct weft_worker *worker, weft_usec before_us)
@@ -331,7 +355,7 @@ void weft_hold_give_back(struct weft_worker *worker, weft_usec before_us)
     struct weft_job_list back;
     pthread_mutex_lock(&worker->lock);
     weft_hold_adopt(worker); /* only jobs of the keeper can be given back */
-    weft_hold_take_out(worker, arrived_before, before_us, &back);
+    weft_hold_take_out(worker, queued_before, before_us, &back);
     for (struct weft_job *job = back.first; job; job = job->next) {
         job->stage = WEFT_STAGE_FINISHED;
         job->word = WEFT_WORD_RELEASE;

@@ -14,6 +14,7 @@
 #include "core/result.h"
 #include "weft/admin.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /* ---- Signal ---------------------------------------------------------------------------------- */
@@ -92,9 +93,56 @@ static const struct weft_column waitpoint_columns[] = {
 };
 #undef AT
 
+/* Which lease: by the command line, else by the variables of `weft work`. */
+static struct weft_waitpoint_new lease_of(struct weft_cli *cli)
+{
+    const char *id = cli->arg_count ? cli->arg[0] : weft_env("WEFT_ID");
+    const char *env = cli->arg_count ? NULL : weft_env("WEFT_EPOCH");
+    char *end = NULL;
+    long epoch = env ? strtol(env, &end, 10) : 0;
+    struct weft_waitpoint_new item = {
+        .name = weft_cli_get(cli, "new"),
+        .expires_ms = weft_cli_ms(cli, "expires", 1, WEFT_DELAY_MAX_MS, 0),
+        .epoch = (int32_t)weft_cli_i64(cli, "epoch", 1, INT32_MAX, 0)};
+    if (!item.epoch && env && *env && !*end && epoch > 0 && epoch <= INT32_MAX)
+        item.epoch = (int32_t)epoch;
+    if (!id || !weft_id_parse(id, strlen(id), &item.id))
+        weft_cli_usage(cli, "--new needs the whole id of an execution, or WEFT_ID");
+    if (!item.epoch)
+        weft_cli_usage(cli, "--new needs the lease: --epoch N, or WEFT_ID and WEFT_EPOCH");
+    return item;
+}
+
+static enum weft_exit make_waitpoint(struct weft_cli *cli)
+{
+    struct weft_err err = {0};
+    const struct weft_waitpoint_new item = lease_of(cli);
+    struct weft_waitpoints_made made = {0};
+    if (weft_waitpoint_make(weft_cli_open(cli), &item, 1, &made, &err))
+        return weft_cli_fail(&err);
+    enum weft_exit code = WEFT_EXIT_OK;
+    const struct weft_waitpoint *waitpoint = &made.item[0].waitpoint;
+    if (made.item[0].err.rc) {
+        code = weft_cli_fail(&made.item[0].err);
+    } else if (weft_cli_json(cli)) {
+        const struct weft_waitpoint_result result = {.waitpoint = *waitpoint};
+        weft_json_out_item(&weft_wire_waitpoint_pending, &result);
+    } else {
+        printf("%s\n", waitpoint->token);
+    }
+    weft_waitpoints_made_free(&made);
+    return code;
+}
+
 static enum weft_exit run_waitpoints(struct weft_cli *cli)
 {
     struct weft_err err = {0};
+    if (weft_cli_get(cli, "new"))
+        return make_waitpoint(cli);
+    if (cli->arg_count == 0)
+        weft_cli_usage(cli, "of which execution? Give its ID");
+    if (weft_cli_get(cli, "epoch") || weft_cli_get(cli, "expires"))
+        weft_cli_usage(cli, "--epoch and --expires are for --new");
     const struct weft_id *id;
     struct weft *weft = weft_open_ids(cli, 1, &id);
     struct weft_waitpoints page = {0};
@@ -109,12 +157,25 @@ static enum weft_exit run_waitpoints(struct weft_cli *cli)
 
 const struct weft_command weft_command_waitpoints = {
     .name = "waitpoints",
-    .args = "ID",
-    .summary = "show where an execution waits for signals",
+    .args = "[ID]",
+    .summary = "show where an execution waits for signals, or make a place",
     .about =
         "Open ones take signals now; pending ones were made before the execution was "
-        "suspended; closed ones are history. Tokens are not shown.",
-    .example = "weft waitpoints 01932c07-5f3e-7a10-8c51-0123456789ab",
+        "suspended; closed ones are history. Tokens are not shown.\n\n"
+        "With --new a worker makes a pending waitpoint of the execution that it runs, and its "
+        "token is printed: send it away first, suspend after. Signals that come early are kept. "
+        "A pending one of that name is given again. A command of `weft work` needs no ID: its "
+        "environment says which execution and which lease it is.",
+    .example =
+        "weft waitpoints 01932c07-5f3e-7a10-8c51-0123456789ab\n"
+        "TOKEN=$(weft waitpoints --new approval --expires 3d)",
+    .option =
+        (const struct weft_option[]){
+            {"new", 0, "NAME", "make a pending one; prints its token", NULL},
+            {"epoch", 0, "N", "--new: of the lease, from the claim ($WEFT_EPOCH)", NULL},
+            {"expires", 0, "TIME", "--new: it closes then (with its execution)", NULL},
+            {.name = NULL},
+        },
     .run = run_waitpoints,
 };
 

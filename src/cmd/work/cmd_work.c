@@ -3,20 +3,12 @@
 /*
  * weft work: the worker helper of weft.h with a command as its handler. Some times a second the
  * main thread checks for signals, failures of the store, and the end of the work.
- *
- * With --drain it goes on while an execution of its lanes and kinds is ready, delayed or running,
- * here or elsewhere, that it could serve: running ones may fail and come back. It ends when all
- * that is left are executions that it cannot serve: in a paused lane, in need of a capability that
- * it does not have, or blocked by nodes of flows that it does not run.
  */
 
 #include "base/clock.h"
-#include "base/moment.h"
-#include "cmd/cli/filter_args.h"
 #include "cmd/work/work.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
@@ -29,12 +21,6 @@ enum {
     COMPLAIN_S = 10,    /* between two complaints about the store */
     SETTLE_MS = 5000,   /* what the last words may take after the commands have ended */
     CONCURRENCY_MAX = 1000,
-    LOOK_MS = 200,   /* --drain: between two looks at what is left */
-    LOOK_SHARE = 10, /* they take at most a tenth of the time */
-    LOOK_MAX_MS = 10000,
-    CASCADE_MS = 1500, /* a blocked node is ready so soon after its last upstream has ended */
-    SILENT_MS = 2000,  /* before it says what it waits for */
-    REASONS = 16,      /* that are counted separately */
 };
 
 /* ---- Signals --------------------------------------------------------------------------------- */
@@ -83,30 +69,15 @@ static void catch_signals(struct weft_work *work, sigset_t *ret_before)
 
 struct watch {
     struct weft_work *work;
-    struct weft_arena *arena; /* of the command line */
     struct weft *weft;
     struct weft_worker *worker;
     struct weft_worker_options options;
-    const char *const *kind;
-    size_t kinds;    /* 0: all */
     uint64_t errors; /* of the store, printed so far */
     weft_usec complained_us;
 
-    bool drains;          /* --drain */
-    weft_usec look_us;    /* when to look again */
-    weft_usec drained_us; /* since when nothing is left but blocked ones; 0: it is not so */
-    weft_usec waiting_us; /* since when it has waited with nothing to do; 0: it does not */
-    bool announced;       /* what it waits for */
-    const char *left;     /* what is left, in words; NULL: nothing */
+    bool drains; /* --drain */
+    struct weft_drain drain;
 };
-
-/* Prints a line on stderr between the lines of the commands. */
-static void say(struct weft_work *work, const char *text)
-{
-    pthread_mutex_lock(&work->lock);
-    (void)fprintf(stderr, "%s\n", text);
-    pthread_mutex_unlock(&work->lock);
-}
 
 static void complain(struct watch *watch)
 {
@@ -123,302 +94,6 @@ static void complain(struct watch *watch)
     pthread_mutex_unlock(&watch->work->lock);
 }
 
-/* ---- --drain --------------------------------------------------------------------------------- */
-
-/* Why this worker cannot serve some executions. */
-struct reason {
-    const char *text, *plural; /* static, or in the arena of the look */
-    uint64_t count;
-};
-
-struct look {
-    struct watch *watch;
-    struct weft_arena *arena;
-    bool *paused; /* by lane */
-    struct reason reason[REASONS];
-    size_t reasons;
-    uint64_t blocked; /* 0 or 1 while it only matters whether there are any */
-    bool counting;    /* all blocked ones */
-    bool servable;    /* one was found that this worker could serve, and the look ended there */
-    bool waits;       /* that one is delayed or runs elsewhere, as `what` says */
-    const char *what;
-};
-
-/* ---- What cannot be served here -------------------------------------------------------------- */
-
-/* Reasons beyond these are counted together in the last place. */
-static void count_reason(struct look *look, const char *text, const char *plural)
-{
-    size_t at = 0;
-    while (at < look->reasons && strcmp(look->reason[at].text, text) != 0)
-        at++;
-    if (at == REASONS) {
-        at = REASONS - 1;
-        look->reason[at].text = look->reason[at].plural = "for other reasons";
-    } else if (at == look->reasons) {
-        look->reasons++;
-        look->reason[at] = (struct reason){.text = weft_arena_strdup(look->arena, text),
-                                           .plural = weft_arena_strdup(look->arena, plural)};
-    }
-    look->reason[at].count++;
-}
-
-/* The capabilities that are asked for and not offered here, joined by commas; NULL: none. */
-static const char *missing(const struct look *look, const struct weft_execution *item,
-                           bool *ret_many)
-{
-    const char *text = NULL;
-    *ret_many = false;
-    for (size_t i = 0; i < item->capability_count; i++) {
-        size_t at = 0;
-        while (at < look->watch->options.capability_count &&
-               strcmp(look->watch->options.capabilities[at], item->capabilities[i]) != 0)
-            at++;
-        if (at < look->watch->options.capability_count)
-            continue;
-        *ret_many = text != NULL;
-        text = text ? weft_arena_printf(look->arena, "%s, %s", text, item->capabilities[i])
-                    : item->capabilities[i];
-    }
-    return text;
-}
-
-/* False when this worker could serve the execution; otherwise counts the reason. */
-static bool is_beyond(struct look *look, size_t lane, const struct weft_execution *item)
-{
-    char text[512], plural[512];
-    bool many;
-    if (look->paused[lane]) {
-        (void)snprintf(text, sizeof(text), "in the paused lane %s (weft lanes %s --resume)",
-                       item->lane, item->lane);
-        count_reason(look, text, text);
-        return true;
-    }
-    const char *lacks = missing(look, item, &many);
-    if (!lacks)
-        return false;
-    const char *word = many ? "the capabilities" : "the capability";
-    (void)snprintf(text, sizeof(text), "needs %s %s", word, lacks);
-    (void)snprintf(plural, sizeof(plural), "need %s %s", word, lacks);
-    count_reason(look, text, plural);
-    return true;
-}
-
-static void note_servable(struct look *look, const struct weft_execution *item)
-{
-    char id[WEFT_ID_TEXT], moment[WEFT_MOMENT_TEXT];
-    look->servable = true;
-    weft_id_print(&item->id, id);
-    if (item->state == WEFT_STATE_DELAYED) {
-        weft_moment_print(item->run_at_us, moment);
-        look->what = weft_arena_printf(look->arena, "%s, which is delayed until %s", id, moment);
-    } else if (item->state == WEFT_STATE_RUNNING) {
-        look->what = weft_arena_printf(look->arena, "%s, which worker %s runs", id,
-                                       item->worker ? item->worker : "(unknown)");
-    }
-    look->waits = look->what != NULL;
-}
-
-/* ---- Looking --------------------------------------------------------------------------------- */
-
-/* Evaluates one page; true when the next page must be read, too. */
-static bool take_page(struct look *look, size_t lane, enum weft_state state,
-                      const struct weft_page *page)
-{
-    if (state == WEFT_STATE_BLOCKED) {
-        look->blocked += page->count;
-        return page->next && (look->counting || look->blocked == 0);
-    }
-    for (size_t i = 0; i < page->count && !look->servable; i++)
-        if (!is_beyond(look, lane, &page->item[i]))
-            note_servable(look, &page->item[i]);
-    return page->next && !look->servable;
-}
-
-static enum weft_rc read_pages(struct look *look, size_t lane, const struct weft_filter *filter,
-                               struct weft_err *err)
-{
-    struct weft_pages pages = {.more = true};
-    enum weft_rc rc = WEFT_OK;
-    uint32_t limit = filter->state == WEFT_STATE_BLOCKED && !look->counting ? 1 : WEFT_PAGE_MAX;
-    for (bool more = true; more && !rc;) {
-        rc = weft_next_page(look->watch->weft, filter, limit, &pages, err);
-        more = !rc && take_page(look, lane, filter->state, &pages.page);
-    }
-    weft_page_free(&pages.page);
-    return rc;
-}
-
-static enum weft_rc read_state(struct look *look, size_t lane, enum weft_state state,
-                               struct weft_err *err)
-{
-    const struct watch *watch = look->watch;
-    enum weft_rc rc = WEFT_OK;
-    for (size_t i = 0; i < (watch->kinds ? watch->kinds : 1) && !rc && !look->servable; i++) {
-        const struct weft_filter filter = {.lane = watch->options.lanes[lane],
-                                           .kind = watch->kinds ? watch->kind[i] : NULL,
-                                           .state = state};
-        rc = read_pages(look, lane, &filter, err);
-    }
-    return rc;
-}
-
-/* Counts all blocked executions. This is done last, because a flow may have very many of them. */
-static enum weft_rc count_blocked(struct look *look, struct weft_err *err)
-{
-    enum weft_rc rc = WEFT_OK;
-    look->counting = true;
-    look->blocked = 0;
-    for (size_t i = 0; i < look->watch->options.lane_count && !rc; i++)
-        rc = read_state(look, i, WEFT_STATE_BLOCKED, err);
-    return rc;
-}
-
-static enum weft_rc read_paused(struct look *look, struct weft_err *err)
-{
-    const struct watch *watch = look->watch;
-    struct weft_lanes lanes = {0};
-    look->paused = weft_new_array(look->arena, bool, watch->options.lane_count + 1);
-    enum weft_rc rc = weft_lanes(watch->weft, &lanes, err);
-    for (size_t i = 0; i < lanes.count && !rc; i++)
-        for (size_t k = 0; k < watch->options.lane_count; k++)
-            if (strcmp(lanes.item[i].name, watch->options.lanes[k]) == 0)
-                look->paused[k] = lanes.item[i].paused;
-    weft_lanes_free(&lanes);
-    return rc;
-}
-
-/*
- * The states in this order, because an execution that goes on from running to delayed to ready
- * meanwhile is then seen in one of them. Blocked ones come first: one that becomes ready meanwhile
- * is seen either way.
- */
-static enum weft_rc look_at_all(struct look *look, struct weft_err *err)
-{
-    static const enum weft_state state[] = {WEFT_STATE_BLOCKED, WEFT_STATE_RUNNING,
-                                            WEFT_STATE_DELAYED, WEFT_STATE_READY};
-    enum weft_rc rc = read_paused(look, err);
-    for (size_t k = 0; k < WEFT_LEN(state); k++)
-        for (size_t i = 0; i < look->watch->options.lane_count && !rc && !look->servable; i++)
-            rc = read_state(look, i, state[k], err);
-    return rc;
-}
-
-/* ---- Deciding -------------------------------------------------------------------------------- */
-
-static uint64_t held(const struct weft_worker_stats *stats)
-{
-    return stats->claimed - stats->completed - stats->failed - stats->put_back - stats->fenced;
-}
-
-/* What is left, in words; NULL: nothing. */
-static const char *describe(const struct look *look)
-{
-    uint64_t total = look->blocked;
-    const char *text = "";
-    for (size_t i = 0; i < look->reasons; i++) {
-        const struct reason *reason = &look->reason[i];
-        total += reason->count;
-        text = weft_arena_printf(look->arena, "%s%s%" PRIu64 " %s", text, i ? ", " : "",
-                                 reason->count, reason->count == 1 ? reason->text : reason->plural);
-    }
-    if (look->blocked > 0)
-        text = weft_arena_printf(
-            look->arena, "%s%s%" PRIu64 " wait%s for nodes of flows that it does not run", text,
-            *text ? ", " : "", look->blocked, look->blocked == 1 ? "s" : "");
-    if (total == 0)
-        return NULL;
-    return weft_arena_printf(look->arena,
-                             "%" PRIu64 " execution%s left that this worker cannot serve: %s",
-                             total, total == 1 ? " is" : "s are", text);
-}
-
-/* Prints once, after a while without work, which execution --drain waits for. */
-static void say_waiting(struct watch *watch, const struct look *look)
-{
-    weft_usec now_us = weft_boot_us();
-    if (!look->waits)
-        watch->waiting_us = 0;
-    else if (watch->waiting_us == 0)
-        watch->waiting_us = now_us;
-    if (watch->announced || !watch->waiting_us || now_us - watch->waiting_us < SILENT_MS * WEFT_MS)
-        return;
-    watch->announced = true;
-    say(watch->work, weft_arena_printf(look->arena, "weft: waiting for %s", look->what));
-}
-
-/*
- * Looks twice. What is claimed while we look goes from ready to running behind our back, and it may
- * be our own worker's although that has not heard of it yet; the second look sees it running, or
- * the worker has counted it by then. True when nothing is left that could be served.
- */
-static bool is_drained(struct watch *watch, struct look *ret_look, struct weft_err *err)
-{
-    struct weft_worker_stats before, after;
-    weft_worker_stats(watch->worker, &before);
-    if (held(&before) > 0) {
-        watch->waiting_us = 0;
-        return false;
-    }
-    for (int i = 0; i < 2; i++) {
-        *ret_look = (struct look){.watch = watch, .arena = ret_look->arena};
-        if (look_at_all(ret_look, err))
-            return false;
-        if (ret_look->servable) {
-            say_waiting(watch, ret_look);
-            return false;
-        }
-    }
-    weft_worker_stats(watch->worker, &after);
-    return after.claimed == before.claimed;
-}
-
-/* Sets the time of the next look: the longer this look took, the later. */
-static void pace(struct watch *watch, weft_usec began_us)
-{
-    weft_usec now_us = weft_boot_us(), rest_us = LOOK_SHARE * (now_us - began_us);
-    if (rest_us < LOOK_MS * WEFT_MS)
-        rest_us = LOOK_MS * WEFT_MS;
-    if (rest_us > LOOK_MAX_MS * WEFT_MS)
-        rest_us = LOOK_MAX_MS * WEFT_MS;
-    watch->look_us = now_us + rest_us;
-}
-
-/*
- * What a blocked node waits for may have ended just now; if it still waits after a while, then for
- * something that this worker does not do.
- */
-static bool blocked_long(struct watch *watch, struct look *look, struct weft_err *err)
-{
-    return weft_boot_us() - watch->drained_us >= CASCADE_MS * WEFT_MS &&
-           count_blocked(look, err) == WEFT_OK && look->blocked > 0;
-}
-
-/*
- * Called repeatedly; it looks when it is time to. True when it is over: with WEFT_OK in err->rc
- * when nothing is left that this worker can serve, else with the error that forbids to look.
- */
-static bool is_over(struct watch *watch, struct weft_err *err)
-{
-    weft_usec began_us = weft_boot_us();
-    if (began_us < watch->look_us)
-        return false;
-    struct look look = {.arena = weft_arena_new()};
-    *err = (struct weft_err){0};
-    bool drained = is_drained(watch, &look, err);
-    if (!drained)
-        watch->drained_us = 0;
-    else if (watch->drained_us == 0)
-        watch->drained_us = began_us;
-    bool over = drained && (look.blocked == 0 || blocked_long(watch, &look, err));
-    const char *left = over ? describe(&look) : NULL;
-    watch->left = left ? weft_arena_strdup(watch->arena, left) : NULL;
-    weft_arena_free(look.arena);
-    pace(watch, began_us);
-    /* Another try would meet these errors again. */
-    return over || err->rc == WEFT_UNAUTHORIZED || err->rc == WEFT_FORBIDDEN;
-}
-
 /* ---- The worker ------------------------------------------------------------------------------ */
 
 /* Returns when the worker should end; err is set by a failure that is final. */
@@ -430,7 +105,7 @@ static void run_until_end(struct watch *watch, struct weft_err *err)
             return;
         if (tick % COMPLAIN_TICKS == 0)
             complain(watch);
-        if (watch->drains && is_over(watch, err))
+        if (watch->drains && weft_drain_is_over(&watch->drain, err))
             return;
         *err = (struct weft_err){0};  /* complain() reports it; the next tick tries again */
         (void)poll(NULL, 0, TICK_MS); /* a signal ends it early */
@@ -440,9 +115,9 @@ static void run_until_end(struct watch *watch, struct weft_err *err)
 static enum weft_rc start_worker(struct watch *watch, struct weft_err *err)
 {
     enum weft_rc rc = weft_worker_new(watch->weft, &watch->options, &watch->worker, err);
-    for (size_t i = 0; i < watch->kinds && !rc; i++)
-        rc = weft_worker_on(watch->worker, watch->kind[i], weft_work_task, watch->work, err);
-    if (!rc && watch->kinds == 0)
+    for (size_t i = 0; i < watch->drain.kinds && !rc; i++)
+        rc = weft_worker_on(watch->worker, watch->drain.kind[i], weft_work_task, watch->work, err);
+    if (!rc && watch->drain.kinds == 0)
         rc = weft_worker_on(watch->worker, NULL, weft_work_task, watch->work, err);
     if (!rc)
         rc = weft_worker_start(watch->worker, err);
@@ -455,19 +130,21 @@ static enum weft_exit work_on(struct weft_cli *cli, struct watch *watch)
     sigset_t before;
     catch_signals(watch->work, &before);
     watch->weft = weft_cli_open(cli);
-    weft_upstream_clean();
+    weft_work_dir_clean();
     watch->work->weft = watch->weft;
     enum weft_rc rc = start_worker(watch, &err);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (!rc) {
+        watch->drain.weft = watch->weft;
+        watch->drain.worker = watch->worker;
         run_until_end(watch, &err);
         rc = err.rc;
         (void)weft_worker_stop(watch->worker);
     }
     weft_worker_free(watch->worker);
-    if (watch->left)
-        weft_cli_say("weft: %s", watch->left);
-    return rc ? weft_cli_fail(&err) : watch->left ? WEFT_EXIT_LEFT : WEFT_EXIT_OK;
+    if (watch->drain.left)
+        weft_cli_say("weft: %s", watch->drain.left);
+    return rc ? weft_cli_fail(&err) : watch->drain.left ? WEFT_EXIT_LEFT : WEFT_EXIT_OK;
 }
 
 /* The guard is started before anything that starts threads. */
@@ -491,11 +168,13 @@ static enum weft_exit run_work(struct weft_cli *cli)
 {
     static const char *const only_default[] = {"default"};
     struct weft_work work = {.term_us = WEFT_NEVER, .lock = PTHREAD_MUTEX_INITIALIZER};
-    struct watch watch = {.work = &work, .arena = cli->arena, .drains = weft_cli_has(cli, "drain")};
+    struct watch watch = {.work = &work, .drains = weft_cli_has(cli, "drain")};
+    watch.drain =
+        (struct weft_drain){.work = &work, .arena = cli->arena, .options = &watch.options};
     struct weft_worker_options *options = &watch.options;
     options->name = weft_cli_get(cli, "name");
     options->lane_count = weft_cli_all(cli, "lane", &options->lanes);
-    watch.kinds = weft_cli_all(cli, "kind", &watch.kind);
+    watch.drain.kinds = weft_cli_all(cli, "kind", &watch.drain.kind);
     if (options->lane_count == 0) {
         options->lanes = only_default;
         options->lane_count = 1;
@@ -547,7 +226,8 @@ const struct weft_command weft_command_work = {
         "id before it, and its last 4 KiB are the message of a failure.\n\n"
         "Exit code 0 completes the execution. 75 (EX_TEMPFAIL) means not now: it comes back after "
         "--retry-later-after without having spent an attempt. 65 (EX_DATAERR) fails it for good. "
-        "Any other code N fails it with the class exit_N, and a signal with signal_NAME; its "
+        "79 suspends it, see below. Any other code N fails it with the class exit_N, and a signal "
+        "with signal_NAME; its "
         "policy decides whether it is tried again. More output than 1 MiB fails it for good with "
         "the class output_too_large.\n\n"
         "The environment has WEFT_ID, WEFT_EPOCH, WEFT_ATTEMPT, WEFT_LANE, WEFT_KIND, where they "
@@ -562,6 +242,16 @@ const struct weft_command weft_command_work = {
         "a dot at the beginning, and holds the result, with a newline behind it if it is JSON. It "
         "is removed when the command has ended, and what a killed worker left is removed when the "
         "next one starts.\n\n"
+        "A command suspends its execution, until signals have come or a timeout passes, by writing "
+        "the request as JSON to the file WEFT_SUSPEND_FILE and ending with 79: the body of POST "
+        "/v1/leases/suspend without id and epoch, like "
+        "{\"waitpoints\":[{\"name\":\"approval\"}],\"timeout_ms\":86400000}. A bad request "
+        "fails the attempt with the class bad_suspend. `weft waitpoints --new approval` prints the "
+        "token of a waitpoint before that. When it goes on, the command runs from its beginning: "
+        "WEFT_RESUMED is signals, timeout or operator, and WEFT_SIGNALS is a directory with the "
+        "payloads of the signals as files 1, 2, ... in the order of their arrival, and all else "
+        "about them in signals.json. If signals that came early are enough, it goes on at "
+        "once.\n\n"
         "The lease is renewed while the command runs. When the execution is cancelled, timed out "
         "or lost, the command's process group gets SIGTERM, and SIGKILL after --kill-after. "
         "Whatever the command leaves running when it ends is killed, and the command with all of "
@@ -571,11 +261,12 @@ const struct weft_command weft_command_work = {
         "signal shortens the grace, a third kills the commands.\n\n"
         "With --drain it ends when nothing is ready, delayed or running any more in its lanes and "
         "of its kinds, elsewhere either, with exit code 0. Executions that it cannot serve are not "
-        "waited for: in a paused lane, in need of a capability that it does not have, or behind "
-        "nodes of flows that it does not run. If only such are left, it says so and ends with 7. "
+        "waited for: in a paused lane, in need of a capability that it does not have, behind "
+        "nodes of flows that it does not run, or suspended. If only such are left, it says so and "
+        "ends with 7. "
         "Over a server that asks for tokens it needs one with the scope read, too.\n\n"
         "A line on standard output tells how each command ended: done, fail, quit (failed for "
-        "good), later, back (stopped with us), or lost (the lease was gone).",
+        "good), later, suspended, back (stopped with us), or lost (the lease was gone).",
     .example =
         "weft work --lane images --concurrency 4 -- convert - -resize 200x200 png:-\n"
         "weft work --drain -- sh -c 'wc -c'\n"

@@ -24,6 +24,9 @@ struct task {
     char id[WEFT_ID_TEXT];
     struct weft_work_progress progress; /* the last line of it */
     bool progressed;                    /* it is not reported yet */
+    struct weft_suspend suspend;        /* what the command asked for by its exit code */
+    enum weft_rc suspend_rc;            /* whether it can be read */
+    struct weft_err suspend_err;
 };
 
 /* The outcome, for the status line. */
@@ -38,9 +41,9 @@ struct outcome {
 /* ---- The environment ------------------------------------------------------------------------- */
 
 static const char *const own_names[] = {
-    "WEFT_ID",   "WEFT_EPOCH",  "WEFT_ATTEMPT",     "WEFT_LANE",
-    "WEFT_KIND", "WEFT_TENANT", "WEFT_DEADLINE_AT", "WEFT_CONTENT_TYPE",
-    "WEFT_FLOW", "WEFT_NODE",   "WEFT_UPSTREAM",    "WEFT_PROGRESS_FD",
+    "WEFT_ID",       "WEFT_EPOCH",       "WEFT_ATTEMPT",      "WEFT_LANE",    "WEFT_KIND",
+    "WEFT_TENANT",   "WEFT_DEADLINE_AT", "WEFT_CONTENT_TYPE", "WEFT_FLOW",    "WEFT_NODE",
+    "WEFT_UPSTREAM", "WEFT_PROGRESS_FD", "WEFT_SUSPEND_FILE", "WEFT_SIGNALS", "WEFT_RESUMED",
 };
 
 /* True for variables that an outer `weft work` set for its own execution. */
@@ -68,9 +71,28 @@ static const char *tag_variable(const struct weft_tag *tag, struct weft_arena *a
     return weft_arena_printf(arena, "WEFT_TAG_%s=%s", name, tag->value);
 }
 
-/* Ends with NULL, in the arena. upstream: the directory with the results of its upstreams, or NULL.
- */
-static const char *const *make_environment(const struct weft_claimed *claimed, const char *upstream,
+/* Variables with places in the directory of the command. Returns how many. */
+static size_t add_places(const struct weft_claimed *claimed, const struct weft_work_dir *dir,
+                         const char **env, struct weft_arena *arena)
+{
+    static const char *const by[] = {[WEFT_RESUMED_BY_SIGNALS] = "signals",
+                                     [WEFT_RESUMED_BY_TIMEOUT] = "timeout",
+                                     [WEFT_RESUMED_BY_OPERATOR] = "operator"};
+    size_t count = 0;
+    if (dir->upstream)
+        env[count++] = weft_arena_printf(arena, "WEFT_UPSTREAM=%s", dir->upstream);
+    if (dir->suspend)
+        env[count++] = weft_arena_printf(arena, "WEFT_SUSPEND_FILE=%s", dir->suspend);
+    if (dir->signals)
+        env[count++] = weft_arena_printf(arena, "WEFT_SIGNALS=%s", dir->signals);
+    if (claimed->resumed && (unsigned)claimed->resumed_by < WEFT_LEN(by) && by[claimed->resumed_by])
+        env[count++] = weft_arena_printf(arena, "WEFT_RESUMED=%s", by[claimed->resumed_by]);
+    return count;
+}
+
+/* Ends with NULL, in the arena. */
+static const char *const *make_environment(const struct weft_claimed *claimed,
+                                           const struct weft_work_dir *dir,
                                            struct weft_arena *arena)
 {
     size_t given = 0, count = 0;
@@ -102,8 +124,7 @@ static const char *const *make_environment(const struct weft_claimed *claimed, c
         env[count++] = weft_arena_printf(arena, "WEFT_FLOW=%s", id);
         env[count++] = weft_arena_printf(arena, "WEFT_NODE=%s", claimed->node);
     }
-    if (upstream)
-        env[count++] = weft_arena_printf(arena, "WEFT_UPSTREAM=%s", upstream);
+    count += add_places(claimed, dir, env + count, arena);
     for (size_t i = 0; i < claimed->tag_count; i++)
         env[count++] = tag_variable(&claimed->tags[i], arena);
     return env;
@@ -225,6 +246,19 @@ static const char *message_of(const struct weft_child_end *end, struct weft_aren
     return weft_arena_printf(arena, "the command ended with exit code %d", end->exit_code);
 }
 
+static struct outcome judge_suspend(struct task *task, struct weft_arena *arena)
+{
+    if (!task->suspend_rc) {
+        weft_job_suspend(task->job, &task->suspend);
+        return (struct outcome){WEFT_SUSPEND, "suspended", "36", NULL, task->suspend.reason, 0};
+    }
+    const char *message = weft_arena_printf(
+        arena, "the command ended with exit code %d, but its request in WEFT_SUSPEND_FILE %s",
+        WEFT_WORK_EXIT_SUSPEND, task->suspend_err.text);
+    weft_job_error(task->job, "bad_suspend", message);
+    return (struct outcome){WEFT_RETRY, "fail", "31", "bad_suspend", message, 0};
+}
+
 static struct outcome judge(struct task *task, const struct weft_child_end *end,
                             struct weft_arena *arena)
 {
@@ -236,6 +270,8 @@ static struct outcome judge(struct task *task, const struct weft_child_end *end,
         give_result(job, &end->output);
         return (struct outcome){WEFT_DONE, "done", "32", NULL, NULL, 0};
     }
+    if (end->exit_code == WEFT_WORK_EXIT_SUSPEND && !end->too_large)
+        return judge_suspend(task, arena);
     if (end->stopped &&
         !end->too_large) { /* not its fault: it costs no attempt and is ready again at once */
         weft_job_delay(job, 0);
@@ -326,13 +362,13 @@ static enum weft_rc run_command(struct task *task, struct weft_arena *arena,
 {
     const struct weft_work *work = task->work;
     const struct weft_claimed *claimed = weft_job_claimed(task->job);
-    struct weft_upstream_dir upstream;
-    enum weft_rc rc = weft_upstream_put(work->weft, claimed, arena, &upstream, err);
+    struct weft_work_dir dir;
+    enum weft_rc rc = weft_work_dir_make(work->weft, claimed, arena, &dir, err);
     if (rc)
         return rc;
     const struct weft_child child = {.path = work->path,
                                      .argv = work->argv,
-                                     .envp = make_environment(claimed, upstream.path, arena),
+                                     .envp = make_environment(claimed, &dir, arena),
                                      .input = claimed->payload,
                                      .input_size = claimed->payload_size,
                                      .output_max = WEFT_PAYLOAD_MAX,
@@ -343,7 +379,10 @@ static enum weft_rc run_command(struct task *task, struct weft_arena *arena,
                                      .context = task,
                                      .guard = work->guard};
     rc = weft_child_run(&child, ret_end, err);
-    weft_upstream_remove(&upstream);
+    if (!rc && ret_end->exit_code == WEFT_WORK_EXIT_SUSPEND)
+        task->suspend_rc = weft_work_suspend_read(work->weft, claimed, dir.suspend, arena,
+                                                  &task->suspend, &task->suspend_err);
+    weft_work_dir_remove(&dir);
     return rc;
 }
 

@@ -4,7 +4,7 @@
 
 /*
  * weft work: a command per execution. cmd_work.c runs the worker and handles signals, task.c runs
- * the command for one execution and says how it ended.
+ * the command for one execution and says how it ended; drain.c knows when nothing is left to do.
  */
 
 #include "base/base.h"
@@ -19,6 +19,7 @@
 enum {
     WEFT_WORK_EXIT_GIVE_UP = 65, /* EX_DATAERR: another attempt would fail, too */
     WEFT_WORK_EXIT_LATER = 75,   /* EX_TEMPFAIL: not now, and this was no attempt */
+    WEFT_WORK_EXIT_SUSPEND = 79, /* the first beyond sysexits: as WEFT_SUSPEND_FILE says */
 };
 
 /* How urgently to end: the number of signals that came. */
@@ -59,33 +60,93 @@ struct weft_work_progress {
 WEFT_MUST_CHECK bool weft_work_progress_read(const char *text, size_t size,
                                              struct weft_work_progress *ret_progress);
 
-/* ---- Results of upstreams (upstream.c) ------------------------------------------------------- */
+/* ---- --drain (drain.c) ----------------------------------------------------------------------- */
+
+struct weft_drain {
+    struct weft_work *work;
+    struct weft_arena *arena; /* of the command line */
+    struct weft *weft;
+    struct weft_worker *worker;
+    const struct weft_worker_options *options;
+    const char *const *kind;
+    size_t kinds;     /* 0: all */
+    const char *left; /* what is left, in words; NULL: nothing */
+
+    /* Of drain.c. */
+    weft_usec look_us;    /* when to look again */
+    weft_usec drained_us; /* since when nothing is left but blocked ones; 0: it is not so */
+    weft_usec waiting_us; /* since when it has waited with nothing to do; 0: it does not */
+    bool announced;       /* what it waits for */
+};
 
 /*
- * The results of the upstreams of a node, as a command can read them: a directory with a file for
- * each upstream that succeeded, which holds the bytes of its result; JSON has a newline at its end.
+ * Called repeatedly; it looks when it is time to. True when it is over: with WEFT_OK in err->rc
+ * when nothing is left that this worker can serve, else with the error that forbids to look.
+ */
+bool weft_drain_is_over(struct weft_drain *drain, struct weft_err *err);
+
+/* ---- The directory of a command (work_dir.c) ------------------------------------------------- */
+
+/*
+ * What a command reads and writes beside its standard input and output. The directory is in $TMPDIR
+ * or /tmp and for its owner alone.
  *
  * The process that made a directory holds a lock on it (flock) until it is removed. A directory
  * that is not locked was left behind by a process that was killed.
  */
-struct weft_upstream_dir {
-    const char *path; /* in the arena; NULL: the execution comes after nothing */
-    int fd;           /* holds the lock; closed on exec */
+struct weft_work_dir {
+    const char *path;     /* in the arena, as the others; NULL: it could not be made */
+    int fd;               /* holds the lock; closed on exec */
+    const char *upstream; /* folder; NULL: the execution comes after nothing */
+    const char *signals;  /* folder; NULL: the execution was not suspended */
+    const char *suspend;  /* file, which is not there; NULL: without path */
 };
 
 /*
- * Makes the directory, in $TMPDIR or /tmp. Results that did not come along with the claim are read
- * through the handle. It ends with weft_upstream_remove().
+ * Makes the directory with its files. What did not come along with the claim is read through the
+ * handle. One that cannot be made is a failure only if there is something to put into it. It ends
+ * with weft_work_dir_remove().
  */
 WEFT_MUST_CHECK enum weft_rc
-weft_upstream_put(struct weft *weft, const struct weft_claimed *claimed, struct weft_arena *arena,
-                  struct weft_upstream_dir *ret_dir, struct weft_err *err);
+weft_work_dir_make(struct weft *weft, const struct weft_claimed *claimed, struct weft_arena *arena,
+                   struct weft_work_dir *ret_dir, struct weft_err *err);
 /* Removes it with all that is in it. */
-void weft_upstream_remove(const struct weft_upstream_dir *dir);
+void weft_work_dir_remove(const struct weft_work_dir *dir);
 /*
  * Removes what processes of this user left behind in $TMPDIR or /tmp. Directories of living ones,
  * of other users and symbolic links stay.
  */
-void weft_upstream_clean(void);
+void weft_work_dir_clean(void);
+/* A new file. JSON gets a newline at its end. */
+WEFT_MUST_CHECK enum weft_rc weft_work_file_write(const char *path, const struct weft_bytes *bytes,
+                                                  struct weft_err *err);
+
+/* ---- Results of upstreams (upstream.c) ------------------------------------------------------- */
+
+/* A file for each upstream that succeeded, with the bytes of its result, called like the node. */
+WEFT_MUST_CHECK enum weft_rc weft_upstream_write(struct weft *weft,
+                                                 const struct weft_claimed *claimed,
+                                                 const char *path, struct weft_arena *arena,
+                                                 struct weft_err *err);
+
+/* ---- Waiting (suspend.c) --------------------------------------------------------------------- */
+
+/*
+ * The signals of an execution that goes on: 1, 2, ... with their payloads in the order of their
+ * arrival, and signals.json with all else.
+ */
+WEFT_MUST_CHECK enum weft_rc weft_work_signals_write(struct weft *weft,
+                                                     const struct weft_claimed *claimed,
+                                                     const char *path, struct weft_arena *arena,
+                                                     struct weft_err *err);
+/*
+ * Reads the request that a command wrote. path NULL: there is no file. The name of a waitpoint that
+ * is pending stands for that one.
+ */
+WEFT_MUST_CHECK enum weft_rc weft_work_suspend_read(struct weft *weft,
+                                                    const struct weft_claimed *claimed,
+                                                    const char *path, struct weft_arena *arena,
+                                                    struct weft_suspend *ret_suspend,
+                                                    struct weft_err *err);
 
 #endif

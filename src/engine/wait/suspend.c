@@ -33,6 +33,8 @@
 static_assert(offsetof(struct weft_suspend, epoch) == offsetof(struct weft_lease, epoch),
               "id, then epoch");
 
+enum { ITEM_DEPTH = 3 }; /* of a value in a request to a server: {"items": [{"condition": ... */
+
 /* The whole call; lease comes first, because the body of a lease operation gets it. */
 struct suspending {
     struct weft_lease_call lease;
@@ -71,9 +73,8 @@ static enum weft_rc check_waitpoint(const struct weft_suspend_at *at, struct wef
                         WEFT_NAME_MAX);
 }
 
-static enum weft_rc check_suspend(const void *lease, struct weft_err *err)
+enum weft_rc weft_suspend_check(const struct weft_suspend *item, struct weft_err *err)
 {
-    const struct weft_suspend *item = lease;
     if (item->waitpoint_count > WEFT_WAITPOINTS_MAX)
         return weft_fail_field(err, WEFT_TOO_LARGE, "waitpoints",
                                "%zu waitpoints, at most %d are allowed", item->waitpoint_count,
@@ -94,7 +95,16 @@ static enum weft_rc check_suspend(const void *lease, struct weft_err *err)
     if (!rc && (item->resume_delay_ms < 0 || item->resume_delay_ms > WEFT_DELAY_MAX_MS))
         rc = weft_invalid(err, "resume_delay_ms", "resume_delay_ms must be 0 to %lld",
                           (long long)WEFT_DELAY_MAX_MS);
+    struct weft_json value;
+    if (!rc && item->condition &&
+        weft_json_check_inside(item->condition, strlen(item->condition), ITEM_DEPTH, &value, err))
+        rc = weft_invalid(err, "condition", "the condition is not JSON");
     return rc ? rc : weft_text_check(item->reason, WEFT_REASON_MAX, "reason", err);
+}
+
+static enum weft_rc check_suspend(const void *lease, struct weft_err *err)
+{
+    return weft_suspend_check(lease, err);
 }
 
 /* ---- One item -------------------------------------------------------------------------------- */
@@ -190,9 +200,7 @@ static enum weft_rc prepare(struct weft_tx *tx, const struct suspending *call, s
     struct weft_json value = {.kind = WEFT_JSON_NULL};
     if (given->condition)
         rc = weft_json_check(given->condition, strlen(given->condition), &value, err);
-    if (rc)
-        return weft_invalid(err, "condition", "the condition is not JSON");
-    return weft_condition_read(&value, &scope, tx->arena, &item->condition, err);
+    return rc ? rc : weft_condition_read(&value, &scope, tx->arena, &item->condition, err);
 }
 
 /* Judges the early signals; the rows are those of all items. */

@@ -32,6 +32,10 @@ WEFT_MUST_CHECK enum weft_rc weft_engine_suspend(struct weft_engine *engine,
                                                  struct weft_suspend_result *ret_answer,
                                                  struct weft_err *err);
 
+/* Whether an item can be asked for at all, whatever the store holds. */
+WEFT_MUST_CHECK enum weft_rc weft_suspend_check(const struct weft_suspend *item,
+                                                struct weft_err *err);
+
 /* Makes pending waitpoints, fenced. The name of a pending one gives that one again. */
 WEFT_MUST_CHECK enum weft_rc weft_engine_waitpoints_new(struct weft_engine *engine,
                                                         const struct weft_waitpoint_new *item,
