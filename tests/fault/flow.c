@@ -11,7 +11,6 @@
 #include "direct.h"
 
 #include "base/arena.h"
-#include "engine/admin/doctor.h"
 #include "engine/engine.h"
 #include "engine/flow/cascade.h"
 #include "engine/flow/flow.h"
@@ -19,15 +18,8 @@
 #include "engine/job/control.h"
 #include "engine/job/leases.h"
 #include "engine/tx/tx.h"
-#include "store/fault/fault.h"
 #include "store/store.h"
 #include "weft/weft.h"
-
-#include <signal.h>
-#include <stdlib.h>
-#include <sys/mman.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 enum { NODES_MAX = 8, CALLS_MAX = 400, LETTERS = 26, TEXT_MAX = 400 };
 
@@ -44,16 +36,6 @@ struct flow_play {
     const char *graph; /* "a; b:a; c:a,b"; "!" behind the name: any of its upstreams */
     const char *ended; /* nodes that have succeeded before the call */
     void (*act)(struct play *play, struct weft_engine *engine);
-};
-
-/* To die before a call is to die behind the one before it. */
-static const struct {
-    const char *name;
-    enum weft_fault_kind kind;
-} faults[] = {
-    {"fail", WEFT_FAULT_FAIL},         {"lose", WEFT_FAULT_LOSE},
-    {"full", WEFT_FAULT_FULL},         {"lose_reply", WEFT_FAULT_LOSE_REPLY},
-    {"crash", WEFT_FAULT_CRASH_AFTER},
 };
 
 /* ---- Graphs ---------------------------------------------------------------------------------- */
@@ -250,173 +232,57 @@ static void clear(const struct play *play, struct weft_engine *clean)
 
 /* ---- Striking -------------------------------------------------------------------------------- */
 
-struct loop {
-    struct place place;
-    struct weft_fault fault;
-    const struct weft_driver *driver;
-    struct weft_engine *clean, *faulty; /* NULL: not open */
-    PGconn *raw;                        /* pg: looks whether the session of a dead child is gone */
-    int number;
-};
-
-static void act_in_child(struct loop *loop, struct play *play, enum weft_fault_kind kind,
-                         uint64_t at)
+static void act_on(void *context, struct weft_engine *engine)
 {
-    struct place mine = loop->place;
-    size_t used = strlen(mine.url);
-    if (on_pg())
-        (void)snprintf(mine.url + used, sizeof(mine.url) - used, "&application_name=child_%s",
-                       mine.schema);
-    struct weft_engine *engine = place_open(&mine, loop->driver, START_US);
-    loop->fault.kind = kind;
-    loop->fault.strike_at = at;
+    struct play *play = context;
     play->of->act(play, engine);
-    loop->fault.strike_at = 0;
-    weft_engine_close(engine);
-    _exit(0);
-}
-
-static void close_engines(struct loop *loop)
-{
-    weft_engine_close(loop->clean);
-    weft_engine_close(loop->faulty);
-    loop->clean = loop->faulty = NULL;
-}
-
-static struct weft_engine *clean_of(struct loop *loop)
-{
-    if (!loop->clean)
-        loop->clean = place_open(&loop->place, NULL, START_US);
-    return loop->clean;
-}
-
-/* Locks of SQLite would not survive the fork. Returns whether the child was struck. */
-static bool strike_child(struct loop *loop, struct play *play, enum weft_fault_kind kind,
-                         uint64_t at)
-{
-    char sql[200];
-    int status = 0;
-    if (!on_pg())
-        close_engines(loop);
-    (void)fflush(stdout);
-    pid_t child = fork();
-    if (child < 0)
-        bail_out("cannot fork");
-    if (child == 0)
-        act_in_child(loop, play, kind, at);
-    (void)waitpid(child, &status, 0);
-    (void)snprintf(sql, sizeof(sql),
-                   "SELECT (count(*) = 0)::int FROM pg_stat_activity "
-                   "WHERE application_name = 'child_%s'",
-                   loop->place.schema);
-    if (loop->raw && !raw_wait(&loop->place, loop->raw, sql))
-        bail_out("the session of a dead process stays");
-    if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
-        return false;
-    if (!WIFSIGNALED(status) || WTERMSIG(status) != SIGKILL)
-        bail_out("a child ended in another way: status %d", status);
-    return true;
-}
-
-static bool strike(struct loop *loop, struct play *play, enum weft_fault_kind kind, uint64_t at)
-{
-    if (kind == WEFT_FAULT_CRASH_AFTER)
-        return strike_child(loop, play, kind, at);
-    if (!loop->faulty)
-        loop->faulty = place_open(&loop->place, loop->driver, START_US);
-    loop->fault.kind = kind;
-    loop->fault.struck = false;
-    loop->fault.strike_at = at;
-    play->of->act(play, loop->faulty);
-    loop->fault.strike_at = 0;
-    return loop->fault.struck;
 }
 
 /* One strike and what follows; returns whether it came before the end. */
-static bool strike_once(struct loop *loop, const struct flow_play *of, enum weft_fault_kind kind,
-                        uint64_t at, char out[TEXT_MAX])
+static bool strike_once(struct striker *striker, const struct flow_play *of, int number,
+                        enum weft_fault_kind kind, uint64_t at, char out[TEXT_MAX])
 {
     struct play play;
-    prepare(&play, of, ++loop->number, clean_of(loop));
-    bool struck = strike(loop, &play, kind, at);
+    prepare(&play, of, number, striker_clean(striker));
+    bool struck = strike(striker, kind, at, act_on, &play);
     if (struck)
-        of->act(&play, clean_of(loop));
+        of->act(&play, striker_clean(striker));
     if (of->act == submit)
-        submit(&play, clean_of(loop)); /* the child took what it heard to its grave */
-    scan(&play, clean_of(loop));
-    describe(&play, clean_of(loop), out, TEXT_MAX);
-    clear(&play, clean_of(loop));
+        submit(&play, striker_clean(striker)); /* the child took what it heard to its grave */
+    scan(&play, striker_clean(striker));
+    describe(&play, striker_clean(striker), out, TEXT_MAX);
+    clear(&play, striker_clean(striker));
     return struck;
 }
 
-/* Written by the workers. */
-struct finding {
-    size_t bad;
-    uint64_t calls;
-};
-
-static void loop_play(struct loop *loop, const struct flow_play *of, struct finding *finding)
+static void loop_play(const void *context, struct loop_finding finding[STRIKE_KINDS])
 {
+    const struct flow_play *of = context;
+    struct striker striker;
     char peace[TEXT_MAX], got[TEXT_MAX];
-    (void)strike_once(loop, of, WEFT_FAULT_NONE, CALLS_MAX, peace);
+    int number = 0;
+    striker_init(&striker, of->name);
+    (void)strike_once(&striker, of, ++number, WEFT_FAULT_NONE, CALLS_MAX, peace);
     printf("# %s: %s\n", of->name, peace);
-    for (size_t i = 0; i < WEFT_LEN(faults); i++) {
+    for (size_t i = 0; i < STRIKE_KINDS; i++) {
         uint64_t at = 1;
-        for (; at < CALLS_MAX && strike_once(loop, of, faults[i].kind, at, got); at++)
+        for (; at < CALLS_MAX && strike_once(&striker, of, ++number, strike_kinds[i].kind, at, got);
+             at++)
             if (strcmp(peace, got) != 0 && finding[i].bad++ == 0)
-                printf("# %s at call %llu: %s\n", faults[i].name, (unsigned long long)at, got);
+                printf("# %s at call %llu: %s\n", strike_kinds[i].name, (unsigned long long)at,
+                       got);
         finding[i].calls = at - 1;
     }
+    striker_done(&striker);
 }
 
-static void work(const struct flow_play *of, struct finding *finding)
+void flow_faults(wanted_fn *wanted, int argc, char **argv)
 {
-    struct loop loop = {.number = 0};
-    loop.fault.inner = on_pg() ? &weft_driver_pg : &weft_driver_sqlite;
-    loop.driver = weft_fault_install(&loop.fault);
-    place_init(&loop.place, of->name);
-    loop.raw = on_pg() ? raw_open(&loop.place) : NULL;
-    loop_play(&loop, of, finding);
-    struct weft_err err = {0};
-    if (weft_engine_check(clean_of(&loop), &err))
-        bail_out("%s: %s", of->name, err.text);
-    close_engines(&loop);
-    PQfinish(loop.raw);
-    place_done(&loop.place);
-    (void)fflush(stdout);
-}
-
-/* A worker per sequence: most of the time goes into waiting for connections. */
-void flow_faults(bool (*wanted)(const char *name, int argc, char **argv), int argc, char **argv)
-{
-    struct finding(*found)[WEFT_LEN(faults)] =
-        mmap(NULL, sizeof(*found) * WEFT_LEN(plays), PROT_READ | PROT_WRITE,
-             MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    pid_t worker[WEFT_LEN(plays)] = {0};
-    if (found == MAP_FAILED)
-        bail_out("no shared memory");
-    (void)fflush(stdout);
-    for (size_t p = 0; p < WEFT_LEN(plays); p++) {
-        if (!wanted(plays[p].name, argc, argv))
-            continue;
-        worker[p] = fork();
-        if (worker[p] < 0)
-            bail_out("cannot fork");
-        if (worker[p] == 0) {
-            work(&plays[p], found[p]);
-            _exit(0);
-        }
-    }
-    for (size_t p = 0; p < WEFT_LEN(plays); p++) {
-        int status = 0;
-        if (worker[p] == 0)
-            continue;
-        (void)waitpid(worker[p], &status, 0);
-        ok(status == 0, "%s: its worker comes through", plays[p].name);
-        for (size_t i = 0; i < WEFT_LEN(faults); i++)
-            ok(found[p][i].bad == 0 && found[p][i].calls >= 5 && found[p][i].calls < CALLS_MAX - 1,
-               "%s: %s at each of %llu calls", plays[p].name, faults[i].name,
-               (unsigned long long)found[p][i].calls);
-    }
-    (void)munmap(found, sizeof(*found) * WEFT_LEN(plays));
+    const struct loop_set set = {.run = loop_play,
+                                 .first = plays,
+                                 .size = sizeof(*plays),
+                                 .count = WEFT_LEN(plays),
+                                 .calls_min = 5,
+                                 .calls_max = CALLS_MAX - 1};
+    loop_set_run(&set, wanted, argc, argv);
 }

@@ -2,9 +2,9 @@
 #ifndef WEFT_TESTS_FAULT_FLOW_H
 #define WEFT_TESTS_FAULT_FLOW_H
 
-#include "support.h"
+#include "strike.h"
 
 /* The loop over flows: those sequences that are wanted. */
-void flow_faults(bool (*wanted)(const char *name, int argc, char **argv), int argc, char **argv);
+void flow_faults(wanted_fn *wanted, int argc, char **argv);
 
 #endif

@@ -20,6 +20,7 @@
 
 #include "flow.h"
 #include "sequence.h"
+#include "wait.h"
 
 #include "base/clock.h"
 #include "base/id.h"
@@ -376,5 +377,6 @@ int main(int argc, char **argv)
         }
     (void)munmap(shared, sizeof(*shared));
     flow_faults(wanted, argc, argv);
+    wait_faults(wanted, argc, argv);
     return tests_end();
 }

@@ -132,50 +132,21 @@ static void judge_pair(struct race *race, const struct doer doer[2], bool timed,
         (void)steer_one(race->a, WEFT_STEER_CANCEL, &(struct weft_steer){.id = lease->id});
 }
 
-struct either {
-    struct race *race;
-    struct task *task;
-    uint64_t calls;
-};
-
-/* The second is through, or stands where it must wait for the first. */
-static bool is_through_or_waits(void *context)
-{
-    const struct either *either = context;
-    if (task_done(either->task))
-        return true;
-    if (!on_pg())
-        return race_calls(either->race) > either->calls;
-    return raw_int(&either->race->place, either->race->raw,
-                   "SELECT count(*) FROM pg_locks WHERE NOT granted") > 0;
-}
-
 static void race_pair(struct race *race, enum deed first, enum deed second,
                       enum weft_fault_point point)
 {
     struct weft_claimed lease;
-    struct stop stop;
     bool timed = first == TIME_OUT || second == TIME_OUT;
     take_rows(race, timed, 1, &lease);
-    stop_init(&stop);
-    struct ambush ambush = {
-        .point = point, .stmt = deeds[first].stmt, .act = ambush_stop, .context = &stop};
     struct doer doer[2] = {
         {.engine = race->a, .deed = first, .lease = &lease, .count = 1},
         {.engine = race->b, .deed = second, .lease = &lease, .count = 1},
     };
-    struct task slow = {.run = do_deed, .context = &doer[0], .ambush = &ambush};
-    struct task fast = {.run = do_deed, .context = &doer[1]};
-    task_start(&slow);
-    if (!stop_reached(&stop))
-        bail_out("%s does not come by", deeds[first].name);
-    struct either either = {.race = race, .task = &fast, .calls = race_calls(race)};
-    task_start(&fast);
-    if (!wait_until(is_through_or_waits, &either))
-        bail_out("%s hangs", deeds[second].name);
-    stop_release(&stop);
-    task_join(&slow);
-    task_join(&fast);
+    race_meet(race, &(struct meeting){.run = do_deed,
+                                      .slow = &doer[0],
+                                      .fast = &doer[1],
+                                      .point = point,
+                                      .stmt = deeds[first].stmt});
     judge_pair(race, doer, timed, point == WEFT_FAULT_BEFORE_RUN ? "overtaken" : "waited for");
 }
 

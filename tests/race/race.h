@@ -48,6 +48,18 @@ uint64_t race_calls(struct race *race);
 void race_no_deadlock(struct race *race);
 
 /*
+ * Two calls meet: `slow` is stopped at a point, `fast` comes and either is through or stands where
+ * it must wait for the first; then the first goes on. Returns when both are over.
+ */
+struct meeting {
+    void (*run)(void *context);
+    void *slow, *fast;
+    enum weft_fault_point point;
+    enum weft_stmt stmt;
+};
+void race_meet(struct race *race, const struct meeting *meeting);
+
+/*
  * A gate inside a statement (pg): the scan that comes to row `id` of `live` or `outcome` waits
  * there until the gate is opened, with its snapshot taken and the rows behind `id` not yet visited.
  * See gate.c.

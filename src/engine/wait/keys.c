@@ -11,14 +11,26 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 enum { OLDEST_BINARY = 25 }; /* the first that knows suspensions as they are: 0025 */
+
+/*
+ * Between two looks at the store for keys that are not known, so that a flood of tokens costs the
+ * store some 50 small reads a second and no more. A call that comes earlier waits for the next look
+ * and is not refused: its token may be good, signed a moment ago under a key that another replica
+ * has just made. Refused without a look it would be lost, since a 401 is not tried again; refused
+ * with another error it would tell an attacker which keys there are. So the price of a flood is
+ * time, of those calls alone that have a token of a key that is not known: at most this and the
+ * look, which all that wait share. It is short because such a call keeps a thread.
+ */
+#define LOOK_US (20 * WEFT_MS)
 
 void weft_keys_init(struct weft_keys *keys)
 {
     *keys = (struct weft_keys){0};
     pthread_mutex_init(&keys->lock, NULL);
-    pthread_mutex_init(&keys->reading, NULL);
+    pthread_cond_init(&keys->looked, NULL);
 }
 
 /* Secrets do not stay in memory that is used for something else. */
@@ -33,7 +45,7 @@ void weft_keys_done(struct weft_keys *keys)
 {
     forget(keys->key, keys->count);
     pthread_mutex_destroy(&keys->lock);
-    pthread_mutex_destroy(&keys->reading);
+    pthread_cond_destroy(&keys->looked);
 }
 
 void weft_keys_seen(struct weft_keys *keys, int64_t last, int64_t retires)
@@ -57,12 +69,18 @@ static void keep(struct weft_keys *keys, const struct weft_rows *rows, weft_usec
         memcpy(key[i].secret, row->secret.data,
                row->secret.size < sizeof(key[i].secret) ? row->secret.size : sizeof(key[i].secret));
     }
+    size_t count = rows->count;
     pthread_mutex_lock(&keys->lock);
-    forget(keys->key, keys->count);
-    keys->key = key;
-    keys->count = rows->count;
-    keys->read_us = began_us;
+    if (began_us >= keys->read_us) { /* a look that began later may have been faster */
+        struct weft_signing_key *old = keys->key;
+        keys->key = key;
+        keys->read_us = began_us;
+        key = old;
+        count = keys->count;
+        keys->count = rows->count;
+    }
     pthread_mutex_unlock(&keys->lock);
+    forget(key, count);
 }
 
 static enum weft_rc read_keys(struct weft_engine *engine, struct weft_err *err)
@@ -100,6 +118,18 @@ static bool find(struct weft_keys *keys, int32_t id, struct weft_signing_key *re
         }
     pthread_mutex_unlock(&keys->lock);
     return found;
+}
+
+/*
+ * Whether a key that is not in memory may be in the store. Numbers are given in their order, under
+ * key_lock, and the newest key is never removed: one below it that is not there will not come.
+ */
+static bool may_exist(struct weft_keys *keys, int32_t id)
+{
+    pthread_mutex_lock(&keys->lock);
+    bool may = id > (keys->count > 0 ? keys->key[keys->count - 1].id : 0);
+    pthread_mutex_unlock(&keys->lock);
+    return may;
 }
 
 /* Whether the keys in memory are those of a moment ago, as far as this process can know. */
@@ -185,20 +215,51 @@ enum weft_rc weft_keys_refuse(struct weft_err *err)
                      "send it exactly as the worker got it; its key may have retired");
 }
 
+/* Waits for the turn and reads the keys, for all that wait; under the lock, except meanwhile. */
+static enum weft_rc look(struct weft_engine *engine, struct weft_err *err)
+{
+    struct weft_keys *keys = &engine->keys;
+    keys->looking = true;
+    weft_usec early_us = keys->looked_us + LOOK_US - weft_boot_us();
+    pthread_mutex_unlock(&keys->lock);
+    const struct timespec pause = {.tv_nsec = (long)(early_us * 1000)};
+    if (early_us > 0)
+        (void)clock_nanosleep(CLOCK_MONOTONIC, 0, &pause, NULL);
+    weft_usec began_us = weft_boot_us();
+    struct weft_err story = {0};
+    enum weft_rc rc = read_keys(engine, &story);
+    pthread_mutex_lock(&keys->lock);
+    keys->looking = false;
+    keys->looked_us = began_us;
+    keys->failure = story;
+    keys->failed = rc;
+    pthread_cond_broadcast(&keys->looked);
+    if (rc && err)
+        *err = story;
+    return rc;
+}
+
 /*
  * Reads the keys unless that was begun after since_us. A token is made after the commit of its key,
  * and a call begins after its tokens were made: one look that begins after the call knows them all.
- * Calls that come together share a look.
+ * Calls that come together share a look, also one that fails, and looks keep their distance: see
+ * LOOK_US.
  */
 static enum weft_rc read_since(struct weft_engine *engine, weft_usec since_us, struct weft_err *err)
 {
     struct weft_keys *keys = &engine->keys;
-    pthread_mutex_lock(&keys->reading);
+    enum weft_rc rc = WEFT_OK;
     pthread_mutex_lock(&keys->lock);
-    bool known = keys->read_us >= since_us;
+    while (keys->looking && keys->read_us < since_us && keys->looked_us < since_us)
+        pthread_cond_wait(&keys->looked, &keys->lock);
+    if (keys->read_us < since_us && keys->looked_us >= since_us) {
+        rc = keys->failed;
+        if (rc && err)
+            *err = keys->failure;
+    } else if (keys->read_us < since_us) {
+        rc = look(engine, err);
+    }
     pthread_mutex_unlock(&keys->lock);
-    enum weft_rc rc = known ? WEFT_OK : read_keys(engine, err);
-    pthread_mutex_unlock(&keys->reading);
     return rc;
 }
 
@@ -211,10 +272,10 @@ enum weft_rc weft_keys_verify(struct weft_engine *engine, const char *text, weft
     struct weft_signing_key key = {0};
     if (!weft_signal_token_parse(text, &token, mac))
         return weft_keys_refuse(err);
-    bool found = find(keys, token.key, &key);
-    if (!found && since_us == 0)
+    bool found = find(keys, token.key, &key), look = !found && may_exist(keys, token.key);
+    if (look && since_us == 0)
         return weft_fail(err, WEFT_BUSY, "the signing keys must be read first");
-    if (since_us > 0 && (!found || !is_fresh(keys))) {
+    if (since_us > 0 && (look || !is_fresh(keys))) {
         enum weft_rc rc = read_since(engine, since_us, err);
         if (rc)
             return rc;

@@ -8,8 +8,8 @@
  * The newest key signs; older ones verify until they retire. The first one is made by the first
  * waitpoint. A process reads the keys when it first needs them, when the poll says that the set has
  * changed, and when a call meets a token of a key that it does not know: once for a call, however
- * many tokens it has, and once for calls that come together. So a token of another replica's new
- * key is good at once.
+ * many tokens it has, once for calls that come together, and at most 50 times a second. So a token
+ * of another replica's new key is good at once, and tokens that are made up cost the store little.
  */
 
 #include "core/signal_token.h"
@@ -29,13 +29,18 @@ struct weft_signing_key {
 
 /* The keys in memory; a part of struct weft_engine. */
 struct weft_keys {
-    pthread_mutex_t reading; /* held while the store is asked, before `lock`; see read_since() */
-    pthread_mutex_t lock;    /* over all below */
+    pthread_mutex_t lock;         /* over all below */
     struct weft_signing_key *key; /* by number */
     size_t count;
-    weft_usec read_us; /* boot time at which the last look began; 0: none */
+    weft_usec read_us; /* boot time at which the last look that succeeded began; 0: none */
     bool stale;        /* the poll has seen another set */
     int64_t seen[2];   /* what the poll says of the set */
+    /* Looks for keys that are not known: see read_since(). */
+    pthread_cond_t looked; /* one is over */
+    bool looking;          /* a call looks, others wait for it */
+    weft_usec looked_us;   /* boot time at which the last one began */
+    enum weft_rc failed;   /* how it went */
+    struct weft_err failure;
 };
 
 void weft_keys_init(struct weft_keys *keys);
