@@ -101,6 +101,7 @@ CASE(wait_repeat_has_the_same_answer)
     is_int(second.state, WEFT_STATE_SUSPENDED, "with the same state");
     is_int(second.waitpoint_count, 1, "the same number of waitpoints");
     is_str(second.waitpoint[0].token, first.waitpoint[0].token, "and the same token");
+    is_int(second.waitpoint[0].state, first.waitpoint[0].state, "the waitpoint is open in both");
     (void)signal_to(f, first.waitpoint[0].token);
     struct weft_suspend_result third = suspend_one(f, &lease);
     is_str(third.waitpoint[0].token, first.waitpoint[0].token, "also when it has been resumed");
@@ -421,6 +422,22 @@ CASE(wait_keys_rotate_with_grace)
     ok(again.rc == WEFT_OK && strcmp(again.waitpoint[0].token, kept) != 0,
        "a repeat of the suspend gives a token under the new key");
     is_int(signal_to(f, again.waitpoint[0].token).effect, WEFT_SIGNAL_RESUMED, "which is good");
+}
+
+CASE(wait_pending_outlives_its_key)
+{
+    struct weft_claimed lease = start(f, NULL);
+    struct weft_waitpoint_result early = pending(f, &lease, "w", 0);
+    struct weft_signing_keys keys;
+    const struct weft_key_rotation rotation = {.grace_ms = 0};
+    is_int(weft_engine_key_rotate(f->a, &rotation, f->arena, &keys, &f->err), WEFT_OK, "rotated");
+    const struct weft_suspend_at at = {.id = early.waitpoint.id};
+    const struct weft_suspend item = {
+        .id = lease.id, .epoch = lease.epoch, .waitpoint = &at, .waitpoint_count = 1};
+    struct weft_suspend_result answer = suspend(f, f->a, &item);
+    is_int(answer.waitpoint[0].key_id, keys.item[keys.count - 1].key_id,
+           "the suspend names the new key, which signed the token");
+    is_int(signal_to(f, answer.waitpoint[0].token).effect, WEFT_SIGNAL_RESUMED, "which is good");
 }
 
 /* A replica that has just read the keys meets a token of a key that another one made after that. */

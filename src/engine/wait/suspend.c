@@ -363,6 +363,7 @@ static enum weft_rc sign_answer(struct weft_tx *tx, const struct suspending *cal
         char *text = weft_arena_alloc(call->lease.arena, 1, WEFT_SIGNAL_TOKEN_TEXT);
         rc = weft_keys_sign(tx->engine, &token, text, err);
         waitpoint->token = text;
+        waitpoint->key_id = token.key; /* its own may have retired */
         waitpoint->state = WEFT_WAITPOINT_OPEN;
         waitpoint->name = weft_arena_strdup(call->lease.arena, waitpoint->name);
     }
@@ -461,8 +462,9 @@ static enum weft_rc answer_repeat(struct weft_engine *engine, const struct weft_
     for (size_t w = 0; w < given->waitpoint_count; w++)
         for (size_t i = 0; i < rows->count && !rc; i++)
             if (is_meant(weft_out_waitpoint(rows, i), given, &given->waitpoint[w])) {
-                rc = weft_waitpoint_sign(engine, weft_out_waitpoint(rows, i), arena,
-                                         &waitpoint[answer->waitpoint_count++], err);
+                struct weft_waitpoint *found = &waitpoint[answer->waitpoint_count++];
+                rc = weft_waitpoint_sign(engine, weft_out_waitpoint(rows, i), arena, found, err);
+                found->state = WEFT_WAITPOINT_OPEN; /* as the first answer said */
                 break;
             }
     answer->waitpoint = waitpoint;
