@@ -140,6 +140,41 @@ CASE(wait_early_signal_is_judged_at_suspend)
        "a later lease gets the signal too");
 }
 
+/* Makes a pending waitpoint, sends a signal of that name to it, and suspends there. */
+static struct weft_suspend_result satisfy_at_once(struct fixture *f,
+                                                  const struct weft_claimed *lease,
+                                                  const char *signal, const char **ret_token)
+{
+    struct weft_waitpoint_result early = pending(f, lease, "approval", 0);
+    *ret_token = early.waitpoint.token;
+    (void)signal_with(f, f->b, &(struct weft_signal){.token = *ret_token, .name = signal});
+    const struct weft_suspend_at at = {.id = early.waitpoint.id};
+    return suspend(
+        f, f->a,
+        &(struct weft_suspend){
+            .id = lease->id, .epoch = lease->epoch, .waitpoint = &at, .waitpoint_count = 1});
+}
+
+/* A worker that was satisfied at once asks again under the same lease, by the same name. */
+CASE(wait_satisfied_at_once_stays_closed)
+{
+    struct weft_claimed lease = start(f, NULL);
+    const char *first, *second;
+    ok(satisfy_at_once(f, &lease, "one", &first).satisfied, "the first suspend is satisfied");
+    struct weft_suspend_result again = satisfy_at_once(f, &lease, "two", &second);
+    ok(again.satisfied && again.signal_count == 1 && strcmp(again.signal[0].name, "two") == 0,
+       "the second suspend is satisfied and has its own signal alone");
+    struct weft_suspend_result waits = suspend_one(f, &lease);
+    is_int(waits.state, WEFT_STATE_SUSPENDED, "the third has a new waitpoint and waits");
+    is_int(signal_to(f, first).rc, WEFT_NOT_LIVE, "the first waitpoint of that name is closed");
+    is_int(signal_to(f, second).rc, WEFT_NOT_LIVE, "so is the second");
+    is_str(suspend_one(f, &lease).waitpoint[0].token, waits.waitpoint[0].token,
+           "a repeat of the third suspend has the token of the third waitpoint");
+    is_int(signal_to(f, waits.waitpoint[0].token).effect, WEFT_SIGNAL_RESUMED,
+           "a signal to the third waitpoint resumes");
+    is_int(take(f, f->b, lease.lane).signal_count, 1, "the next lease has that signal alone");
+}
+
 CASE(wait_pending_without_signals_suspends)
 {
     struct weft_claimed lease = start(f, NULL);
