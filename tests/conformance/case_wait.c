@@ -101,6 +101,7 @@ CASE(wait_repeat_has_the_same_answer)
     is_int(second.state, WEFT_STATE_SUSPENDED, "with the same state");
     is_int(second.waitpoint_count, 1, "the same number of waitpoints");
     is_str(second.waitpoint[0].token, first.waitpoint[0].token, "and the same token");
+    is_int(second.waitpoint[0].state, first.waitpoint[0].state, "the waitpoint is open in both");
     (void)signal_to(f, first.waitpoint[0].token);
     struct weft_suspend_result third = suspend_one(f, &lease);
     is_str(third.waitpoint[0].token, first.waitpoint[0].token, "also when it has been resumed");
@@ -137,6 +138,41 @@ CASE(wait_early_signal_is_judged_at_suspend)
     struct weft_claimed next = take(f, f->b, lease.lane);
     ok(next.resumed_by == WEFT_RESUMED_BY_SIGNALS && next.signal_count == 1,
        "a later lease gets the signal too");
+}
+
+/* Makes a pending waitpoint, sends a signal of that name to it, and suspends there. */
+static struct weft_suspend_result satisfy_at_once(struct fixture *f,
+                                                  const struct weft_claimed *lease,
+                                                  const char *signal, const char **ret_token)
+{
+    struct weft_waitpoint_result early = pending(f, lease, "approval", 0);
+    *ret_token = early.waitpoint.token;
+    (void)signal_with(f, f->b, &(struct weft_signal){.token = *ret_token, .name = signal});
+    const struct weft_suspend_at at = {.id = early.waitpoint.id};
+    return suspend(
+        f, f->a,
+        &(struct weft_suspend){
+            .id = lease->id, .epoch = lease->epoch, .waitpoint = &at, .waitpoint_count = 1});
+}
+
+/* A worker that was satisfied at once asks again under the same lease, by the same name. */
+CASE(wait_satisfied_at_once_stays_closed)
+{
+    struct weft_claimed lease = start(f, NULL);
+    const char *first, *second;
+    ok(satisfy_at_once(f, &lease, "one", &first).satisfied, "the first suspend is satisfied");
+    struct weft_suspend_result again = satisfy_at_once(f, &lease, "two", &second);
+    ok(again.satisfied && again.signal_count == 1 && strcmp(again.signal[0].name, "two") == 0,
+       "the second suspend is satisfied and has its own signal alone");
+    struct weft_suspend_result waits = suspend_one(f, &lease);
+    is_int(waits.state, WEFT_STATE_SUSPENDED, "the third has a new waitpoint and waits");
+    is_int(signal_to(f, first).rc, WEFT_NOT_LIVE, "the first waitpoint of that name is closed");
+    is_int(signal_to(f, second).rc, WEFT_NOT_LIVE, "so is the second");
+    is_str(suspend_one(f, &lease).waitpoint[0].token, waits.waitpoint[0].token,
+           "a repeat of the third suspend has the token of the third waitpoint");
+    is_int(signal_to(f, waits.waitpoint[0].token).effect, WEFT_SIGNAL_RESUMED,
+           "a signal to the third waitpoint resumes");
+    is_int(take(f, f->b, lease.lane).signal_count, 1, "the next lease has that signal alone");
 }
 
 CASE(wait_pending_without_signals_suspends)
@@ -421,6 +457,22 @@ CASE(wait_keys_rotate_with_grace)
     ok(again.rc == WEFT_OK && strcmp(again.waitpoint[0].token, kept) != 0,
        "a repeat of the suspend gives a token under the new key");
     is_int(signal_to(f, again.waitpoint[0].token).effect, WEFT_SIGNAL_RESUMED, "which is good");
+}
+
+CASE(wait_pending_outlives_its_key)
+{
+    struct weft_claimed lease = start(f, NULL);
+    struct weft_waitpoint_result early = pending(f, &lease, "w", 0);
+    struct weft_signing_keys keys;
+    const struct weft_key_rotation rotation = {.grace_ms = 0};
+    is_int(weft_engine_key_rotate(f->a, &rotation, f->arena, &keys, &f->err), WEFT_OK, "rotated");
+    const struct weft_suspend_at at = {.id = early.waitpoint.id};
+    const struct weft_suspend item = {
+        .id = lease.id, .epoch = lease.epoch, .waitpoint = &at, .waitpoint_count = 1};
+    struct weft_suspend_result answer = suspend(f, f->a, &item);
+    is_int(answer.waitpoint[0].key_id, keys.item[keys.count - 1].key_id,
+           "the suspend names the new key, which signed the token");
+    is_int(signal_to(f, answer.waitpoint[0].token).effect, WEFT_SIGNAL_RESUMED, "which is good");
 }
 
 /* A replica that has just read the keys meets a token of a key that another one made after that. */

@@ -6,12 +6,12 @@
 
 size_t below(struct world *w, size_t bound)
 {
-    return (size_t)(splitmix64(&w->random) % bound);
+    return dice_below(&w->random, bound);
 }
 
 bool chance(struct world *w, unsigned percent)
 {
-    return below(w, 100) < percent;
+    return dice_chance(&w->random, percent);
 }
 
 static void draw_join(struct world *w, struct member *member)
@@ -90,11 +90,9 @@ struct weft_node *nodes_of(const struct flow *flow, size_t first, struct weft_ar
 
 void note(struct world *w, const char *fmt, ...)
 {
-    char *line = w->log[w->logged++ % LOG_LINES];
-    int used = snprintf(line, LOG_WIDTH, "%zu: ", w->step);
     va_list args;
     va_start(args, fmt);
-    (void)vsnprintf(line + used, LOG_WIDTH - (size_t)used, fmt, args);
+    diary_add(&w->diary, w->step, fmt, args);
     va_end(args);
 }
 
@@ -112,14 +110,12 @@ static void print_member(const struct flow *flow, const struct member *member)
 
 void print_story(const struct world *w)
 {
-    size_t count = w->logged < LOG_LINES ? w->logged : LOG_LINES;
     for (size_t f = 0; f < w->flows; f++) {
         printf("# flow %zu:\n", f);
         for (size_t i = 0; i < w->flow[f].count; i++)
             print_member(&w->flow[f], &w->flow[f].member[i]);
     }
     printf("# the steps%s:\n", w->eager ? ", each with its cascade" : "");
-    for (size_t i = 0; i < count; i++)
-        printf("#   %s\n", w->log[(w->logged - count + i) % LOG_LINES]);
+    diary_print(&w->diary, DIARY_LINES);
     printf("# to see it again: flowmodel %" PRIu64 "\n", w->seed);
 }

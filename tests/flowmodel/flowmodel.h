@@ -17,6 +17,7 @@
  * which.
  */
 
+#include "dice.h"
 #include "support.h"
 
 #include "store/fault/fault.h"
@@ -27,8 +28,6 @@ enum {
     DRAWN_MAX = 12, /* nodes that a flow begins with */
     NODES_MAX = 20, /* with what grows later */
     ENGINES = 2,
-    LOG_LINES = 300,
-    LOG_WIDTH = 120,
 };
 
 enum { OPEN_JOIN, SATISFIED, IMPOSSIBLE }; /* as the store numbers them */
@@ -82,8 +81,7 @@ struct world {
     bool apart; /* steps are taken on either engine */
     struct flow flow[FLOWS_MAX];
     size_t flows;
-    char log[LOG_LINES][LOG_WIDTH];
-    size_t logged;
+    struct diary diary;
     bool failed;
     uint64_t seeds, steps, strikes; /* of all seeds */
 };

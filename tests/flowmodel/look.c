@@ -12,9 +12,7 @@ void wrong(struct world *w, const char *fmt, ...)
 {
     va_list args;
     va_start(args, fmt);
-    printf("# seed %" PRIu64 ", step %zu: ", w->seed, w->step);
-    vprintf(fmt, args);
-    printf("\n");
+    print_wrong(w->seed, w->step, fmt, args);
     va_end(args);
     w->failed = true;
 }

@@ -40,13 +40,9 @@ static void on_flows(void *context, const struct weft_id *flow, size_t count)
 
 static void random_step(struct world *w)
 {
-    unsigned all = 0;
-    for (size_t i = 0; i < WEFT_LEN(operations); i++)
-        all += operations[i].share;
-    size_t at = below(w, all), which = 0;
-    while (at >= operations[which].share)
-        at -= operations[which++].share;
-    operations[which].run(w);
+    operations[dice_share(&w->random, &operations[0].share, sizeof(operations[0]),
+                          WEFT_LEN(operations))]
+        .run(w);
     w->steps++;
 }
 
@@ -55,7 +51,7 @@ static void run_seed(struct world *w, uint64_t seed)
     w->random = w->seed = seed;
     w->seeds++;
     w->now_us = START_US;
-    w->logged = w->step = 0;
+    w->diary.count = w->step = 0;
     w->failed = false;
     w->eager = chance(w, 25);
     w->apart = chance(w, 25);

@@ -109,21 +109,15 @@ static void close_stores(struct world *w)
 
 static void random_step(struct world *w)
 {
-    unsigned all = 0;
-    for (size_t i = 0; i < WEFT_LEN(operations); i++)
-        all += operations[i].share;
-    size_t at = below(w, all), which = 0;
-    while (at >= operations[which].share)
-        at -= operations[which++].share;
-    operations[which].run(w);
+    operations[dice_share(&w->random, &operations[0].share, sizeof(operations[0]),
+                          WEFT_LEN(operations))]
+        .run(w);
 }
 
 static void print_diary(const struct world *w, size_t steps)
 {
-    size_t count = w->logged < LOG_LINES ? w->logged : LOG_LINES;
-    printf("# the last %zu operations, by step:\n", count);
-    for (size_t i = 0; i < count; i++)
-        printf("#   %s\n", w->log[(w->logged - count + i) % LOG_LINES]);
+    printf("# the last operations, by step:\n");
+    diary_print(&w->diary, LOG_LINES);
     printf("# to see it again: model %" PRIu64 " %zu\n", w->seed, steps);
 }
 

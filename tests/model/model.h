@@ -17,6 +17,7 @@
  * of the contract, so replies are compared as sets. Policies have no jitter, for the same reason.
  */
 
+#include "dice.h"
 #include "tap.h"
 
 #include "base/arena.h"
@@ -39,7 +40,6 @@ enum {
     LANES = 4,
     WORKERS = 3,
     LOG_LINES = 20,
-    LOG_WIDTH = 400,
 };
 
 /* One row of the history of leases: what `attempts` shows. */
@@ -112,8 +112,7 @@ struct world {
     size_t drains;
     int64_t last_ord;
     struct lane_state lane[LANES];
-    char log[LOG_LINES][LOG_WIDTH];
-    size_t logged;
+    struct diary diary;
     bool failed;
 };
 

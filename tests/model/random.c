@@ -4,25 +4,21 @@
 
 #include "model.h"
 
-#include "support.h"
-
 size_t below(struct world *w, size_t bound)
 {
-    return (size_t)(splitmix64(&w->random) % bound);
+    return dice_below(&w->random, bound);
 }
 
 bool chance(struct world *w, unsigned percent)
 {
-    return below(w, 100) < percent;
+    return dice_chance(&w->random, percent);
 }
 
 void note(struct world *w, const char *fmt, ...)
 {
-    char *line = w->log[w->logged++ % LOG_LINES];
-    int used = snprintf(line, LOG_WIDTH, "%zu: ", w->step);
     va_list args;
     va_start(args, fmt);
-    (void)vsnprintf(line + used, LOG_WIDTH - (size_t)used, fmt, args);
+    diary_add(&w->diary, w->step, fmt, args);
     va_end(args);
 }
 

@@ -13,6 +13,11 @@
  * suspended, and the waitpoints that were taken under its epoch are the answer. If it was satisfied
  * at once, the pending waitpoints that it names by id are taken under the epoch that still runs,
  * which no other request can have done, and it is judged again over the same signals.
+ *
+ * A lease can suspend again after it was satisfied at once, with waitpoints of the same names. So
+ * waitpoints that were taken at once have the negative epoch in `bound`: a suspension under that
+ * epoch does not open them again. Those of one such request only: the next one sets the others to
+ * BOUND_OVER, so that an answer has no signals of an earlier request.
  */
 
 #include "base/arena.h"
@@ -34,6 +39,7 @@ static_assert(offsetof(struct weft_suspend, epoch) == offsetof(struct weft_lease
               "id, then epoch");
 
 enum { ITEM_DEPTH = 3 }; /* of a value in a request to a server: {"items": [{"condition": ... */
+#define BOUND_OVER INT32_MIN
 
 /* The whole call; lease comes first, because the body of a lease operation gets it. */
 struct suspending {
@@ -129,7 +135,7 @@ static const struct weft_waitpoint_out *find_row(const struct weft_rows *rows,
                      : weft_id_cmp(&row->waitpoint, &at->id) != 0)
             continue;
         if (weft_waitpoint_state_of(row, live, now_us) == WEFT_WAITPOINT_PENDING ||
-            (!at->name && row->bound == live->epoch))
+            (!at->name && row->bound == -live->epoch))
             return row;
     }
     return NULL;
@@ -220,7 +226,7 @@ static void judge(struct weft_tx *tx, struct item *item, const struct weft_rows 
 
 /* ---- The transaction ------------------------------------------------------------------------- */
 
-/* Pending waitpoints of the executions, and those that were taken under the epochs that run. */
+/* Pending waitpoints of the executions, and those that the leases that run took at once. */
 static enum weft_rc read_waitpoints(struct weft_tx *tx, const struct item *item, size_t count,
                                     struct weft_rows *ret_rows, struct weft_err *err)
 {
@@ -234,7 +240,7 @@ static enum weft_rc read_waitpoints(struct weft_tx *tx, const struct item *item,
         in->row[rows].id = item[i].given->id;
         in->row[rows++].bound = 0;
         in->row[rows].id = item[i].given->id;
-        in->row[rows++].bound = item[i].given->epoch;
+        in->row[rows++].bound = -item[i].given->epoch;
     }
     call.rows = rows;
     return rows ? weft_tx_run(tx, &call, 1, ret_rows, err) : WEFT_OK;
@@ -260,11 +266,35 @@ static enum weft_rc read_heads(struct weft_tx *tx, const struct item *item, size
 
 enum { ADD, BIND, SUSPEND, FORGET, RESUMED, OWN_CALLS };
 
+/* What `bound` of the waitpoints of an item becomes. */
+static int32_t bound_of(const struct item *item)
+{
+    return item->satisfied ? -item->given->epoch : item->given->epoch;
+}
+
+/* Waitpoints of an item's execution that an earlier request of its lease took at once. */
+static size_t end_earlier(const struct item *item, const struct weft_rows *rows,
+                          struct weft_waitpoint_bind_item *bind)
+{
+    size_t count = 0;
+    for (size_t i = 0; item->held && item->satisfied && i < rows->count; i++) {
+        const struct weft_waitpoint_out *row = weft_out_waitpoint(rows, i);
+        bool named = weft_id_cmp(&row->id, &item->given->id) != 0 || row->bound == 0;
+        for (size_t w = 0; w < item->given->waitpoint_count && !named; w++)
+            named = weft_id_cmp(&row->waitpoint, &item->waitpoint[w].id) == 0;
+        if (named)
+            continue;
+        bind[count].waitpoint = row->waitpoint;
+        bind[count++].bound = BOUND_OVER;
+    }
+    return count;
+}
+
 /* The rows beside the living ones. */
 static void put_rows(struct weft_tx *tx, const struct item *item, size_t count,
-                     struct weft_call call[OWN_CALLS])
+                     const struct weft_rows *rows, struct weft_call call[OWN_CALLS])
 {
-    size_t room = 1, row[OWN_CALLS] = {0};
+    size_t room = 1 + rows->count, row[OWN_CALLS] = {0};
     for (size_t i = 0; i < count; i++)
         room += item[i].held ? item[i].given->waitpoint_count : 0;
     struct weft_waitpoint_add_in *add = weft_call_waitpoint_add(&call[ADD], tx->arena, room);
@@ -281,7 +311,7 @@ static void put_rows(struct weft_tx *tx, const struct item *item, size_t count,
             const struct weft_waitpoint *waitpoint = &item[i].waitpoint[w];
             if (!item[i].fresh[w]) {
                 bind->row[row[BIND]].waitpoint = waitpoint->id;
-                bind->row[row[BIND]++].bound = given->epoch;
+                bind->row[row[BIND]++].bound = bound_of(&item[i]);
             } else if (!item[i].satisfied) {
                 add->row[row[ADD]++] = (struct weft_waitpoint_add_item){
                     .waitpoint = waitpoint->id,
@@ -295,10 +325,11 @@ static void put_rows(struct weft_tx *tx, const struct item *item, size_t count,
                 };
             }
         }
+        row[BIND] += end_earlier(&item[i], rows, &bind->row[row[BIND]]);
         if (item[i].held && item[i].satisfied) {
             resumed->row[row[RESUMED]++] =
                 (struct weft_resumption_put_item){.id = given->id,
-                                                  .epoch = given->epoch,
+                                                  .epoch = bound_of(&item[i]),
                                                   .at = tx->now_us,
                                                   .by = WEFT_RESUMED_BY_SIGNALS};
         } else if (item[i].held) {
@@ -324,10 +355,11 @@ static void put_rows(struct weft_tx *tx, const struct item *item, size_t count,
 
 /* Writes all items in one round trip: living rows first, whose bits the other rows then find. */
 static enum weft_rc write_items(struct weft_tx *tx, struct suspending *call,
-                                const struct item *item, size_t count, struct weft_err *err)
+                                const struct item *item, const struct weft_rows *rows,
+                                struct weft_err *err)
 {
     struct weft_call write[WEFT_CHANGE_CALLS + OWN_CALLS];
-    put_rows(tx, item, count, write + WEFT_CHANGE_CALLS);
+    put_rows(tx, item, call->lease.chunk.count, rows, write + WEFT_CHANGE_CALLS);
     return weft_change_run(tx, &call->lease.changes, write, WEFT_LEN(write), err);
 }
 
@@ -342,7 +374,7 @@ static enum weft_rc read_signals(struct weft_tx *tx, const struct suspending *ca
     for (size_t i = 0; i < count; i++)
         if (item[i].held && item[i].satisfied)
             waited[found++] =
-                (struct weft_waited){.id = item[i].given->id, .epoch = item[i].given->epoch};
+                (struct weft_waited){.id = item[i].given->id, .epoch = bound_of(&item[i])};
     if (found == 0)
         return WEFT_OK;
     weft_waited_call(&ask, waited, found, tx->arena);
@@ -373,6 +405,7 @@ static enum weft_rc sign_answer(struct weft_tx *tx, const struct suspending *cal
         char *text = weft_arena_alloc(call->lease.arena, 1, WEFT_SIGNAL_TOKEN_TEXT);
         rc = weft_keys_sign(tx->engine, &token, text, err);
         waitpoint->token = text;
+        waitpoint->key_id = token.key; /* its own may have retired */
         waitpoint->state = WEFT_WAITPOINT_OPEN;
         waitpoint->name = weft_arena_strdup(call->lease.arena, waitpoint->name);
     }
@@ -440,7 +473,7 @@ static enum weft_rc suspend_body(struct weft_tx *tx, void *context, struct weft_
         if (item[k].held)
             decide(tx, &item[k], &heads);
     if (!rc)
-        rc = write_items(tx, call, item, count, err);
+        rc = write_items(tx, call, item, &rows, err);
     if (!rc)
         rc = read_signals(tx, call, item, count, err);
     for (size_t k = 0; k < count && !rc; k++)
@@ -471,8 +504,9 @@ static enum weft_rc answer_repeat(struct weft_engine *engine, const struct weft_
     for (size_t w = 0; w < given->waitpoint_count; w++)
         for (size_t i = 0; i < rows->count && !rc; i++)
             if (is_meant(weft_out_waitpoint(rows, i), given, &given->waitpoint[w])) {
-                rc = weft_waitpoint_sign(engine, weft_out_waitpoint(rows, i), arena,
-                                         &waitpoint[answer->waitpoint_count++], err);
+                struct weft_waitpoint *found = &waitpoint[answer->waitpoint_count++];
+                rc = weft_waitpoint_sign(engine, weft_out_waitpoint(rows, i), arena, found, err);
+                found->state = WEFT_WAITPOINT_OPEN; /* as the first answer said */
                 break;
             }
     answer->waitpoint = waitpoint;

@@ -11,8 +11,9 @@
  *
  * Whether a waitpoint is open follows from the living row and is written nowhere: it is pending
  * while no suspension has taken it, open while the execution is suspended under the epoch that took
- * it, and closed from then on. So whatever ends a suspension (a signal, its timeout, an operator, a
- * cancel, a deadline, a flow) closes its waitpoints by the change of that one row.
+ * it, and closed from then on; one whose suspend was satisfied at once is closed. So whatever ends
+ * a suspension (a signal, its timeout, an operator, a cancel, a deadline, a flow) closes its
+ * waitpoints by the change of that one row.
  */
 
 #include "core/result.h"
@@ -90,7 +91,7 @@ WEFT_MUST_CHECK enum weft_rc weft_waitpoint_sign(struct weft_engine *engine,
 /* Signals of an execution, as a claim or a suspend brings them. */
 struct weft_waited {
     struct weft_id id;
-    int32_t epoch; /* of the suspension */
+    int32_t epoch; /* of the suspension; negative: of a suspend that was satisfied at once */
     const struct weft_signal_info *signal;
     size_t count;
     bool more;
