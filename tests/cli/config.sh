@@ -80,6 +80,8 @@ wrong 'a number that is none' '^weft: --threads is .x.: it must be a whole numbe
 wrong 'a number out of range' 'within 1 and 256' "$weft" config --threads 300
 wrong 'a duration that is none' '^weft: --grace is .soon.: it must be a duration' \
     "$weft" config --grace soon
+wrong 'an empty store' "^weft: --store is '': it must not be empty" "$weft" config --store ''
+wrong 'an empty address' "^weft: --listen is '': it must not be empty" "$weft" config --listen ''
 wrong 'half a second' 'whole seconds' "$weft" config --grace 500ms
 wrong 'a size that is none' 'it must be a size' "$weft" config --body-bytes lots
 wrong 'a switch that is none' 'yes or no' "$weft" config --tokens=perhaps

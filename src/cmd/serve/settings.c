@@ -315,7 +315,8 @@ static bool apply(const struct weft_setting *setting, const struct weft_setting_
     case WEFT_SETTING_TEXT:
     case WEFT_SETTING_LIST:
         *(const char **)place = value->text[0] ? value->text : NULL;
-        return true;
+        return value->text[0] || setting->min == 0 ||
+               complain("it must not be empty", setting, value);
     case WEFT_SETTING_WORD:
         *(const char **)place = value->text;
         (void)snprintf(text, sizeof(text), "it must be one of: %s", setting->words);

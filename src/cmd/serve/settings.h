@@ -27,7 +27,7 @@ struct weft_setting {
     enum weft_setting_kind kind;
     size_t offset; /* in struct weft_serve_settings */
     const char *normally;
-    int64_t min, max;
+    int64_t min, max; /* of a text: min 1 means that it must not be empty */
     const char *words;
     const char *about;
 };
