@@ -86,13 +86,14 @@ SELECT i.waitpoint, i.key, s.effect
 INSERT INTO weft.signal (id, waitpoint, n, at, effect, name, source, key, content_type, payload)
 SELECT * FROM unnest(:id, :waitpoint, :n, :at, :effect, :name, :source, :key, :content_type, :payload);
 
--- name: signals_read (id uuid[], bound int[], bytes bigint)
+-- name: signals_read (id uuid[], bound int?[], bytes bigint)
 -- returns: id uuid, waitpoint uuid, waitpoint_name text, n int, at bigint, effect smallint, name text?, source text?, key text?, content_type text?, payload bytea?, more bool
--- The signals of the waitpoints of a suspension, in the order of their arrival, as long as their payloads are
+-- The signals of the waitpoints of a suspension (bound null: of the one that the last resumption ended), in the order of their arrival, as long as their payloads are
 -- within `bytes` for an execution. more: the row stands for those beyond, without its payload. Locks nothing.
 SELECT t.id, t.waitpoint, t.waitpoint_name, t.n, t.at, t.effect, t.name, t.source, t.key, t.content_type,
        CASE WHEN t.sum <= :bytes THEN t.payload END, t.sum > :bytes
-  FROM unnest(:id, :bound) AS i(id, bound)
+  FROM (SELECT u.id, coalesce(u.bound, (SELECT r.epoch FROM weft.resumption r WHERE r.id = u.id)) AS bound
+          FROM unnest(:id, :bound) AS u(id, bound) OFFSET 0) i
  CROSS JOIN LATERAL (
      SELECT s.*, w.name AS waitpoint_name,
             sum(coalesce(octet_length(s.payload), 0) + @WEFT_SIGNAL_BYTES) OVER (ORDER BY s.at, s.waitpoint, s.n) AS sum,

@@ -59,7 +59,7 @@ SELECT waitpoint, key, effect FROM signal WHERE waitpoint = :waitpoint AND key =
 INSERT INTO signal (id, waitpoint, n, at, effect, name, source, key, content_type, payload)
 VALUES (:id, :waitpoint, :n, :at, :effect, :name, :source, :key, :content_type, :payload);
 
--- name: signals_read (id uuid[], bound int[], bytes bigint)
+-- name: signals_read (id uuid[], bound int?[], bytes bigint)
 -- returns: id uuid, waitpoint uuid, waitpoint_name text, n int, at bigint, effect smallint, name text?, source text?, key text?, content_type text?, payload bytea?, more bool
 SELECT t.id, t.waitpoint, t.waitpoint_name, t.n, t.at, t.effect, t.name, t.source, t.key, t.content_type,
        CASE WHEN t.sum <= :bytes THEN t.payload END, t.sum > :bytes
@@ -67,7 +67,7 @@ SELECT t.id, t.waitpoint, t.waitpoint_name, t.n, t.at, t.effect, t.name, t.sourc
                sum(coalesce(length(s.payload), 0) + @WEFT_SIGNAL_BYTES) OVER (ORDER BY s.at, s.waitpoint, s.n) AS sum,
                coalesce(length(s.payload), 0) + @WEFT_SIGNAL_BYTES AS size
           FROM waitpoint w JOIN signal s ON s.id = w.id AND s.waitpoint = w.waitpoint
-         WHERE w.id = :id AND w.bound = :bound
+         WHERE w.id = :id AND w.bound = coalesce(:bound, (SELECT r.epoch FROM resumption r WHERE r.id = :id))
          ORDER BY s.at, s.waitpoint, s.n) t
  WHERE t.sum - t.size <= :bytes;
 

@@ -21,6 +21,7 @@
 #include "engine/tx/commit_effects.h"
 #include "engine/tx/tx.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 /* ---- Reading --------------------------------------------------------------------------------- */
@@ -324,20 +325,39 @@ bool weft_change_ends(const struct weft_changes *changes)
     return count_if(changes, ends) > 0;
 }
 
+/* Leaves out calls without rows; returns how many are kept, and the place of live_end, if it is. */
+static size_t keep_calls(struct weft_call *call, size_t count, size_t *ret_end)
+{
+    size_t kept = 0;
+    *ret_end = count;
+    for (size_t i = 0; i < count; i++) {
+        if (call[i].rows == 0)
+            continue;
+        if (i == END)
+            *ret_end = kept;
+        call[kept++] = call[i];
+    }
+    return kept;
+}
+
+enum weft_rc weft_change_last(struct weft_tx *tx, struct weft_changes *changes,
+                              struct weft_call *call, size_t count, struct weft_err *err)
+{
+    assert(!weft_change_ends(changes));
+    size_t end;
+    weft_change_calls(tx, changes, call);
+    size_t kept = keep_calls(call, count, &end);
+    return kept ? weft_tx_last(tx, call, kept, NULL, err) : WEFT_OK;
+}
+
 enum weft_rc weft_change_run(struct weft_tx *tx, struct weft_changes *changes,
                              struct weft_call *call, size_t count, struct weft_err *err)
 {
     struct weft_rows *rows = weft_new_array(tx->arena, struct weft_rows, count);
     struct weft_rows ended[WEFT_CHANGE_CALLS] = {0};
-    size_t kept = 0, end = count;
+    size_t end;
     weft_change_calls(tx, changes, call);
-    for (size_t i = 0; i < count; i++) {
-        if (call[i].rows == 0)
-            continue;
-        if (i == END)
-            end = kept;
-        call[kept++] = call[i];
-    }
+    size_t kept = keep_calls(call, count, &end);
     enum weft_rc rc = kept ? weft_tx_run(tx, call, kept, rows, err) : WEFT_OK;
     if (!rc && end < kept)
         ended[END] = rows[end];

@@ -65,6 +65,10 @@ WEFT_MUST_CHECK enum weft_rc weft_change_write(struct weft_tx *tx, struct weft_c
 WEFT_MUST_CHECK enum weft_rc weft_change_run(struct weft_tx *tx, struct weft_changes *changes,
                                              struct weft_call *call, size_t count,
                                              struct weft_err *err);
+/* The same as the last calls of the body: see weft_tx_last(). No change ends an execution. */
+WEFT_MUST_CHECK enum weft_rc weft_change_last(struct weft_tx *tx, struct weft_changes *changes,
+                                              struct weft_call *call, size_t count,
+                                              struct weft_err *err);
 void weft_change_calls(struct weft_tx *tx, const struct weft_changes *changes,
                        struct weft_call ret_call[WEFT_CHANGE_CALLS]);
 WEFT_MUST_CHECK enum weft_rc weft_change_wrote(struct weft_tx *tx, struct weft_changes *changes,

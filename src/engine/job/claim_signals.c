@@ -11,67 +11,56 @@
 #include "engine/job/claim_state.h"
 #include "engine/wait/wait.h"
 
-#include <stdlib.h>
-
 void weft_claim_add_resumed(struct weft_claiming *all)
 {
     all->item[all->items - 1].resumed_by = WEFT_RESUMED_BY_SIGNALS;
     all->resumed++;
 }
 
-/* The resumptions of the marked items; *ret_count of them have one. */
-static enum weft_rc read_resumptions(struct weft_engine *engine, const struct weft_claiming *all,
-                                     struct weft_arena *arena, struct weft_rows *ret_rows,
-                                     struct weft_err *err)
+struct reading {
+    size_t count; /* of marked items */
+    struct weft_claimed **item;
+    struct weft_waited *waited; /* one for each */
+    struct weft_rows resumptions, signals;
+};
+
+/* Both in one round trip: which signals an execution has follows from its resumption. */
+static enum weft_rc read_body(struct weft_tx *tx, void *context, struct weft_err *err)
 {
-    struct weft_call call;
-    struct weft_resumption_read_in *in = weft_call_resumption_read(&call, arena, all->resumed);
-    size_t count = 0;
-    for (size_t i = 0; i < all->items; i++)
-        if (all->item[i].resumed_by)
-            in->row[count++].id = all->item[i].id;
-    call.rows = count;
-    return weft_tx_once(engine, WEFT_TX_READ, &call, arena, ret_rows, err);
+    struct reading *reading = context;
+    struct weft_call call[2];
+    struct weft_rows rows[2] = {0};
+    struct weft_resumption_read_in *in =
+        weft_call_resumption_read(&call[0], tx->arena, reading->count);
+    for (size_t i = 0; i < reading->count; i++)
+        in->row[i].id = reading->waited[i].id;
+    weft_waited_call(&call[1], reading->waited, reading->count, tx->arena);
+    enum weft_rc rc = weft_tx_last(tx, call, WEFT_LEN(call), rows, err);
+    reading->resumptions = rows[0];
+    reading->signals = rows[1];
+    return rc;
 }
 
-static struct weft_claimed *find_item(const struct weft_claiming *all, const struct weft_id *id)
+/* Gives each item its resumption; one without was never resumed: its bit says that it may be. */
+static void take_rows(struct reading *reading, struct weft_arena *out)
 {
-    size_t i = 0;
-    while (i < all->items && weft_id_cmp(&all->item[i].id, id) != 0)
-        i++;
-    return i < all->items ? &all->item[i] : NULL;
-}
-
-static enum weft_rc read_signals(struct weft_engine *engine, struct weft_claiming *all,
-                                 const struct weft_rows *resumptions, struct weft_arena *arena,
-                                 struct weft_err *err)
-{
-    size_t count = resumptions->count;
-    struct weft_waited *waited = weft_new_array(arena, struct weft_waited, count + 1);
-    struct weft_call call;
-    struct weft_rows rows = {0};
-    for (size_t i = 0; i < count; i++) {
-        const struct weft_resumption_read_out *row = &weft_out_resumption_read(resumptions)[i];
-        waited[i] = (struct weft_waited){.id = row->id, .epoch = row->epoch};
-    }
-    weft_waited_call(&call, waited, count, arena);
-    enum weft_rc rc = weft_tx_once(engine, WEFT_TX_READ, &call, arena, &rows, err);
-    if (rc)
-        return rc;
-    weft_waited_take(waited, count, &rows, all->out);
-    for (size_t i = 0; i < count; i++) {
-        const struct weft_resumption_read_out *row = &weft_out_resumption_read(resumptions)[i];
-        struct weft_claimed *item = find_item(all, &row->id);
-        if (!item)
+    weft_waited_take(reading->waited, reading->count, &reading->signals, out);
+    size_t row = 0; /* of the resumptions, which come in the order of the items */
+    for (size_t i = 0; i < reading->count; i++) {
+        const struct weft_resumption_read_out *found =
+            &weft_out_resumption_read(&reading->resumptions)[row];
+        struct weft_claimed *item = reading->item[i];
+        item->resumed = row < reading->resumptions.count && weft_id_cmp(&found->id, &item->id) == 0;
+        item->resumed_by = WEFT_RESUMED_NOT;
+        if (!item->resumed)
             continue;
-        item->resumed = true;
-        item->resumed_by = row->by;
-        item->resumed_us = row->at;
-        item->signal = waited[i].signal;
-        item->signal_count = waited[i].count;
-        item->more_signals = waited[i].more;
+        row++;
+        item->resumed_by = found->by;
+        item->resumed_us = found->at;
+        item->signal = reading->waited[i].signal;
+        item->signal_count = reading->waited[i].count;
+        item->more_signals = reading->waited[i].more;
     }
-    return WEFT_OK;
 }
 
 /*
@@ -95,20 +84,20 @@ static void drop_resumed(struct weft_claiming *all)
 enum weft_rc weft_claim_signals(struct weft_engine *engine, struct weft_claiming *all,
                                 struct weft_err *err)
 {
-    struct weft_arena *arena = weft_arena_new();
-    struct weft_rows rows = {0};
-    enum weft_rc rc = read_resumptions(engine, all, arena, &rows, err);
-    for (size_t i = 0; i < all->items && !rc; i++) {
-        bool found = false;
-        for (size_t k = 0; all->item[i].resumed_by && k < rows.count && !found; k++)
-            found = weft_id_cmp(&weft_out_resumption_read(&rows)[k].id, &all->item[i].id) == 0;
-        if (!found)
-            all->item[i].resumed_by = WEFT_RESUMED_NOT; /* the bit says that there may be one */
-    }
-    if (!rc && rows.count > 0)
-        rc = read_signals(engine, all, &rows, arena, err);
+    struct weft_tx tx = {.engine = engine, .arena = weft_arena_new()};
+    struct reading reading = {
+        .item = weft_new_array(tx.arena, struct weft_claimed *, all->resumed + 1),
+        .waited = weft_new_array(tx.arena, struct weft_waited, all->resumed + 1)};
+    for (size_t i = 0; i < all->items; i++)
+        if (all->item[i].resumed_by) {
+            reading.waited[reading.count].id = all->item[i].id;
+            reading.item[reading.count++] = &all->item[i];
+        }
+    enum weft_rc rc = weft_tx_do(&tx, WEFT_TX_READ, read_body, &reading, err);
     if (rc)
         drop_resumed(all);
-    weft_arena_free(arena);
+    else
+        take_rows(&reading, all->out);
+    weft_arena_free(tx.arena);
     return all->items > 0 ? WEFT_OK : rc;
 }

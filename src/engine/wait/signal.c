@@ -386,7 +386,7 @@ static enum weft_rc write_all(struct weft_tx *tx, struct signalling *call, struc
         count->row[counted++].signals = place->signals;
     }
     write[WEFT_CHANGE_CALLS + COUNT].rows = counted;
-    return weft_change_run(tx, &call->changes, write, WEFT_LEN(write), err);
+    return weft_change_last(tx, &call->changes, write, WEFT_LEN(write), err);
 }
 
 static enum weft_rc signal_body(struct weft_tx *tx, void *context, struct weft_err *err)

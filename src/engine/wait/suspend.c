@@ -355,12 +355,13 @@ static void put_rows(struct weft_tx *tx, const struct item *item, size_t count,
 
 /* Writes all items in one round trip: living rows first, whose bits the other rows then find. */
 static enum weft_rc write_items(struct weft_tx *tx, struct suspending *call,
-                                const struct item *item, const struct weft_rows *rows,
+                                const struct item *item, const struct weft_rows *rows, bool last,
                                 struct weft_err *err)
 {
     struct weft_call write[WEFT_CHANGE_CALLS + OWN_CALLS];
     put_rows(tx, item, call->lease.chunk.count, rows, write + WEFT_CHANGE_CALLS);
-    return weft_change_run(tx, &call->lease.changes, write, WEFT_LEN(write), err);
+    return last ? weft_change_last(tx, &call->lease.changes, write, WEFT_LEN(write), err)
+                : weft_change_run(tx, &call->lease.changes, write, WEFT_LEN(write), err);
 }
 
 /* The signals of items that were satisfied at once. */
@@ -375,8 +376,6 @@ static enum weft_rc read_signals(struct weft_tx *tx, const struct suspending *ca
         if (item[i].held && item[i].satisfied)
             waited[found++] =
                 (struct weft_waited){.id = item[i].given->id, .epoch = bound_of(&item[i])};
-    if (found == 0)
-        return WEFT_OK;
     weft_waited_call(&ask, waited, found, tx->arena);
     enum weft_rc rc = weft_tx_run(tx, &ask, 1, &rows, err);
     if (rc)
@@ -472,14 +471,15 @@ static enum weft_rc suspend_body(struct weft_tx *tx, void *context, struct weft_
     for (size_t k = 0; k < count && !rc; k++)
         if (item[k].held)
             decide(tx, &item[k], &heads);
-    if (!rc)
-        rc = write_items(tx, call, item, &rows, err);
-    if (!rc)
-        rc = read_signals(tx, call, item, count, err);
-    for (size_t k = 0; k < count && !rc; k++)
+    bool satisfied = false;
+    for (size_t k = 0; k < count && !rc; k++) {
+        satisfied |= item[k].held && item[k].satisfied;
         if (item[k].held && !item[k].satisfied)
             rc = sign_answer(tx, call, &item[k], err);
-    return rc;
+    }
+    if (!rc)
+        rc = write_items(tx, call, item, &rows, !satisfied, err);
+    return rc || !satisfied ? rc : read_signals(tx, call, item, count, err);
 }
 
 /* ---- Answers --------------------------------------------------------------------------------- */

@@ -91,7 +91,8 @@ WEFT_MUST_CHECK enum weft_rc weft_waitpoint_sign(struct weft_engine *engine,
 /* Signals of an execution, as a claim or a suspend brings them. */
 struct weft_waited {
     struct weft_id id;
-    int32_t epoch; /* of the suspension; negative: of a suspend that was satisfied at once */
+    int32_t epoch; /* of the suspension; negative: of a suspend that was satisfied at once; */
+                   /* 0: of the last resumption */
     const struct weft_signal_info *signal;
     size_t count;
     bool more;

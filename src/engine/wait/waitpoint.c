@@ -205,7 +205,7 @@ void weft_waited_call(struct weft_call *ret_call, const struct weft_waited *wait
     in->bytes = WEFT_SIGNALS_CLAIM_BYTES;
     for (size_t i = 0; i < count; i++) {
         in->row[i].id = waited[i].id;
-        in->row[i].bound = waited[i].epoch;
+        in->row[i].bound = weft_unless_zero(waited[i].epoch);
     }
 }
 
