@@ -116,6 +116,7 @@ struct load {
 static const struct load loads[] = {
     {"http-bulk", WEFT_BENCH_BULK, 8, 100, 0, 20000, 30000},
     {"http-single", WEFT_BENCH_SINGLE, 64, 1, 0, 8000, 0},
+    {"http-waiting", WEFT_BENCH_WAITING, 64, 1, 0, 0, 0},
 };
 /* Chains of ten: one node per request, several, and one chain alone for the hop. */
 static const struct load flows[] = {

@@ -21,7 +21,8 @@ static const char usage[] =
     "\n"
     "  --case NAME         lifecycle, queues (kinds, tenants, lanes), backlog, expiry, retention,\n"
     "                      snapshot, flow; or http, which is not run unless it is named\n"
-    "                      (http-bulk, http-single, http-flow, http-hop, http-latency)\n"
+    "                      (http-bulk, http-single, http-waiting, http-flow, http-hop,\n"
+    "                      http-latency)\n"
     "  --store NAME        pg or sqlite\n"
     "  --batch N           one batch size of the grid: 1, 10, 100, 500\n"
     "  --connections N     one number of connections of the grid: 1, 2, 4\n"
@@ -93,10 +94,11 @@ static bool read_option(int option, const char *text, struct bench_options *opti
 {
     switch (option) {
     case CASE:
-        return read_word(text,
-                         "lifecycle queues kinds tenants lanes backlog expiry retention snapshot "
-                         "flow http http-bulk http-single http-flow http-hop http-latency",
-                         &options->only_case);
+        return read_word(
+            text,
+            "lifecycle queues kinds tenants lanes backlog expiry retention snapshot "
+            "flow http http-bulk http-single http-waiting http-flow http-hop http-latency",
+            &options->only_case);
     case STORE:
         return read_word(text, "pg sqlite", &options->only_store);
     case BATCH:

@@ -52,11 +52,13 @@ weft_usec weft_hist_mean(const struct weft_hist *hist);
 
 #define WEFT_BENCH_KIND "weft.bench"
 
-/* The three calls of a lifecycle. */
+/* The three calls of a lifecycle, and two more of one that is suspended in between. */
 enum weft_bench_call {
     WEFT_BENCH_SUBMIT,
     WEFT_BENCH_CLAIM,
     WEFT_BENCH_COMPLETE,
+    WEFT_BENCH_SUSPEND,
+    WEFT_BENCH_SIGNAL,
     WEFT_BENCH_CALLS,
 };
 
@@ -65,6 +67,7 @@ enum weft_bench_mode {
     WEFT_BENCH_SINGLE,
     WEFT_BENCH_LATENCY,
     WEFT_BENCH_FLOW,
+    WEFT_BENCH_WAITING,
     WEFT_BENCH_MODES,
 };
 
@@ -220,6 +223,11 @@ WEFT_MUST_CHECK enum weft_rc weft_bench_read_items(const struct weft_bench_answe
 WEFT_MUST_CHECK enum weft_rc weft_bench_read_claim(const struct weft_bench_answer *answer,
                                                    struct weft_buf *out, size_t *ret_claimed,
                                                    struct weft_err *err);
+/* The body of the suspension of what a claim gave; false: it gave nothing, or a resumed one. */
+bool weft_bench_read_fresh(const struct weft_bench_answer *answer, struct weft_buf *out);
+/* Turns the answer of a suspension into the body of the signal that resumes it. */
+WEFT_MUST_CHECK enum weft_rc weft_bench_read_suspended(const struct weft_bench_answer *answer,
+                                                       struct weft_buf *out, struct weft_err *err);
 /* Counts an answer that is an error, by its code. */
 void weft_bench_read_refusal(const struct weft_bench_answer *answer,
                              struct weft_bench_errors *errors);

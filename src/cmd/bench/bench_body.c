@@ -195,6 +195,55 @@ enum weft_rc weft_bench_read_claim(const struct weft_bench_answer *answer, struc
     return WEFT_OK;
 }
 
+/* ---- Waiting --------------------------------------------------------------------------------- */
+
+/* The only item of an answer, which has been checked. */
+static bool find_item(const struct weft_bench_answer *answer, struct weft_json *ret_item)
+{
+    struct weft_json value, items;
+    struct weft_json_iter iter;
+    struct weft_err err;
+    if (check_body(answer, &value, &err) || !weft_wire_member(&value, "items", &items) ||
+        items.kind != WEFT_JSON_ARRAY)
+        return false;
+    weft_json_iter_init(&iter, &items);
+    bool found = weft_json_next(&iter) && iter.value.kind == WEFT_JSON_OBJECT;
+    *ret_item = iter.value;
+    return found;
+}
+
+bool weft_bench_read_fresh(const struct weft_bench_answer *answer, struct weft_buf *out)
+{
+    struct weft_json item, id, epoch, resumed;
+    if (!find_item(answer, &item) || !weft_wire_member(&item, "id", &id) ||
+        !weft_wire_member(&item, "epoch", &epoch) ||
+        (weft_wire_member(&item, "resumed", &resumed) && resumed.kind != WEFT_JSON_NULL))
+        return false;
+    weft_buf_clear(out);
+    weft_buf_printf(out, "{\"items\":[{\"id\":%.*s,\"epoch\":%.*s,", (int)id.size, id.text,
+                    (int)epoch.size, epoch.text);
+    weft_buf_add_text(out, "\"waitpoints\":[{\"name\":\"bench\"}]}]}");
+    return true;
+}
+
+enum weft_rc weft_bench_read_suspended(const struct weft_bench_answer *answer, struct weft_buf *out,
+                                       struct weft_err *err)
+{
+    struct weft_json item, waitpoints, token;
+    struct weft_json_iter iter;
+    if (find_item(answer, &item) && weft_wire_member(&item, "waitpoints", &waitpoints) &&
+        waitpoints.kind == WEFT_JSON_ARRAY) {
+        weft_json_iter_init(&iter, &waitpoints);
+        if (weft_json_next(&iter) && weft_wire_member(&iter.value, "token", &token)) {
+            weft_buf_clear(out);
+            weft_buf_printf(out, "{\"items\":[{\"token\":%.*s,\"name\":\"go\",\"payload\":1}]}",
+                            (int)token.size, token.text);
+            return WEFT_OK;
+        }
+    }
+    return weft_fail(err, WEFT_INVALID_VALUE, "the answer to a suspension has no token");
+}
+
 /* ---- One call after the other ---------------------------------------------------------------- */
 
 enum { CALL_MS = 30000, FLOW_WAIT_MS = 300 };

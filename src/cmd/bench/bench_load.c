@@ -12,6 +12,9 @@
  * instead of submitting while a batch per connection is ready. After a lost answer to a claim its
  * leases run out; after a lost answer to a submission its executions are in doubt, and counted so.
  *
+ * In the mode waiting a connection suspends an execution that it claims for the first time, sends
+ * the signal that resumes it, and claims again; one that was resumed is completed.
+ *
  * With flows a connection submits when a chain is idle, and else claims. A flow is a chain, in
  * which each node comes after the one before it. Every chain that is under way has a number; the
  * connection that completes its last node submits it again. The payload of a node holds the number
@@ -65,6 +68,7 @@ struct line {
     weft_usec resume_us;       /* when to send; 0: nothing waits */
     struct weft_buf body, out; /* of the completion; sent again after a failure */
     size_t claimed;            /* items of the completion */
+    enum weft_bench_call next; /* what is sent for these: it is in `out` */
     uint32_t chain;            /* mode flow: what is submitted */
     struct member *member;     /* mode flow: the nodes that were claimed */
 };
@@ -278,7 +282,7 @@ static bool choose(struct load *load, struct line *line)
 {
     const struct weft_bench_plan *plan = load->plan;
     if (line->claimed > 0) {
-        line->call = WEFT_BENCH_COMPLETE;
+        line->call = line->next;
         return true;
     }
     if (load->phase == DRAIN) {
@@ -330,8 +334,36 @@ static enum weft_rc take_claim(struct load *load, struct line *line,
     line->found_none = line->claimed == 0;
     if (load->chain)
         rc = take_members(load, line, answer, err);
+    line->next = WEFT_BENCH_COMPLETE;
+    if (load->plan->mode == WEFT_BENCH_WAITING && weft_bench_read_fresh(answer, &line->body))
+        line->next = WEFT_BENCH_SUSPEND;
     if (line->claimed > 0)
-        weft_bench_request(&load->target, "/v1/leases/complete", &line->body, &line->out);
+        weft_bench_request(&load->target,
+                           line->next == WEFT_BENCH_SUSPEND ? "/v1/leases/suspend"
+                                                            : "/v1/leases/complete",
+                           &line->body, &line->out);
+    return rc;
+}
+
+static enum weft_rc take_suspend(struct load *load, struct line *line,
+                                 const struct weft_bench_answer *answer, struct weft_err *err)
+{
+    enum weft_rc rc = weft_bench_read_suspended(answer, &line->body, err);
+    if (rc)
+        return rc;
+    line->next = WEFT_BENCH_SIGNAL;
+    weft_bench_request(&load->target, "/v1/signals", &line->body, &line->out);
+    return WEFT_OK;
+}
+
+static enum weft_rc take_signal(struct load *load, struct line *line,
+                                const struct weft_bench_answer *answer, struct weft_err *err)
+{
+    size_t good;
+    line->claimed = 0;
+    enum weft_rc rc = weft_bench_read_items(answer, &load->result->errors, &good, err);
+    if (!rc)
+        load->backlog += (int64_t)good; /* it is ready again */
     return rc;
 }
 
@@ -355,9 +387,9 @@ static enum weft_rc take_complete(struct load *load, struct line *line,
 static enum weft_rc (*const take_answer[WEFT_BENCH_CALLS])(struct load *load, struct line *line,
                                                            const struct weft_bench_answer *answer,
                                                            struct weft_err *err) = {
-    [WEFT_BENCH_SUBMIT] = take_submit,
-    [WEFT_BENCH_CLAIM] = take_claim,
-    [WEFT_BENCH_COMPLETE] = take_complete,
+    [WEFT_BENCH_SUBMIT] = take_submit,     [WEFT_BENCH_CLAIM] = take_claim,
+    [WEFT_BENCH_COMPLETE] = take_complete, [WEFT_BENCH_SUSPEND] = take_suspend,
+    [WEFT_BENCH_SIGNAL] = take_signal,
 };
 
 static void on_answer(struct load *load, struct line *line, const struct weft_bench_answer *answer)
@@ -374,7 +406,7 @@ static void on_answer(struct load *load, struct line *line, const struct weft_be
     struct weft_err err;
     if (!good) {
         weft_bench_read_refusal(answer, &result->errors);
-        if (!later && line->call == WEFT_BENCH_COMPLETE)
+        if (!later && line->call >= WEFT_BENCH_COMPLETE)
             line->claimed = 0; /* it will not be taken the next time either */
     } else if (take_answer[line->call](load, line, answer, &err)) {
         weft_bench_count_error(&result->errors, "bad_answer", 10);

@@ -17,16 +17,20 @@
  */
 
 static const char *const call_names[WEFT_BENCH_CALLS] = {
-    [WEFT_BENCH_SUBMIT] = "submit",
-    [WEFT_BENCH_CLAIM] = "claim",
-    [WEFT_BENCH_COMPLETE] = "complete",
+    [WEFT_BENCH_SUBMIT] = "submit",     [WEFT_BENCH_CLAIM] = "claim",
+    [WEFT_BENCH_COMPLETE] = "complete", [WEFT_BENCH_SUSPEND] = "suspend",
+    [WEFT_BENCH_SIGNAL] = "signal",
 };
 static const char *const mode_names[WEFT_BENCH_MODES] = {
-    [WEFT_BENCH_BULK] = "bulk",
-    [WEFT_BENCH_SINGLE] = "single",
-    [WEFT_BENCH_LATENCY] = "latency",
-    [WEFT_BENCH_FLOW] = "flow",
+    [WEFT_BENCH_BULK] = "bulk", [WEFT_BENCH_SINGLE] = "single",   [WEFT_BENCH_LATENCY] = "latency",
+    [WEFT_BENCH_FLOW] = "flow", [WEFT_BENCH_WAITING] = "waiting",
 };
+
+/* How many of the calls a mode makes. */
+static int calls_of(const struct weft_bench_plan *plan)
+{
+    return plan->mode == WEFT_BENCH_WAITING ? WEFT_BENCH_CALLS : WEFT_BENCH_COMPLETE + 1;
+}
 
 static enum weft_rc measure_embedded(const struct weft_bench_plan *plan, double *ret_per_s,
                                      struct weft_err *err)
@@ -161,7 +165,7 @@ static void print_result(const struct weft_cli *cli, const struct weft_bench_pla
         {.title = "count", .align = WEFT_RIGHT},
     };
     struct weft_table *table = weft_table_new(cli, column, WEFT_LEN(column));
-    for (int i = 0; i < WEFT_BENCH_CALLS; i++)
+    for (int i = 0; i < calls_of(plan); i++)
         add_row(table, latency && i == WEFT_BENCH_CLAIM ? "submit to start" : call_names[i],
                 &result->call[i]);
     if (plan->mode == WEFT_BENCH_FLOW)
@@ -218,7 +222,7 @@ static void print_json(const struct weft_bench_plan *plan, const struct weft_ben
     weft_json_add_text(json, "mode", mode_names[plan->mode]);
     weft_json_add_fixed(json, "per_s", result->per_s, DIGITS);
     put_hist(json, &result->all);
-    for (int i = 0; i < WEFT_BENCH_CALLS; i++)
+    for (int i = 0; i < calls_of(plan); i++)
         put_call(json, call_names[i], &result->call[i]);
     if (plan->mode == WEFT_BENCH_FLOW) {
         put_call(json, "hop", &result->hop);
@@ -252,7 +256,7 @@ static void read_plan(const struct weft_cli *cli, struct weft_bench_plan *plan)
     while (mode && plan->mode < WEFT_BENCH_MODES && strcmp(mode, mode_names[plan->mode]) != 0)
         plan->mode++;
     if (plan->mode == WEFT_BENCH_MODES)
-        weft_cli_usage(cli, "--mode is '%s': it is bulk, single, latency or flow", mode);
+        weft_cli_usage(cli, "--mode is '%s': it is bulk, single, latency, flow or waiting", mode);
     bool bulk = plan->mode == WEFT_BENCH_BULK, latency = plan->mode == WEFT_BENCH_LATENCY;
     bool flow = plan->mode == WEFT_BENCH_FLOW;
     const char *to = weft_cli_get(cli, "to-server"), *lane = weft_cli_get(cli, "lane");
@@ -260,7 +264,8 @@ static void read_plan(const struct weft_cli *cli, struct weft_bench_plan *plan)
     const char *server = weft_cli_or_env(cli, "server", "WEFT_SERVER");
     plan->server = server ? server : WEFT_LOCAL_SERVER;
     plan->to_server = to ? to : plan->server;
-    plan->store = latency || flow ? NULL : weft_cli_get(cli, "store");
+    bool compared = bulk || plan->mode == WEFT_BENCH_SINGLE;
+    plan->store = compared ? weft_cli_get(cli, "store") : NULL;
     plan->token = weft_cli_or_env(cli, "token", "WEFT_TOKEN");
     plan->ns = weft_cli_namespace(cli);
     plan->lane = lane ? lane : "bench";
@@ -310,8 +315,9 @@ static enum weft_exit run_bench(struct weft_cli *cli)
 }
 
 static const struct weft_option options[] = {
-    {"mode", 0, "MODE", "bulk (the default), single, latency or flow", "bulk single latency flow"},
-    {"connections", 'c', "N", "connections at once (8; modes single and flow: 64)", NULL},
+    {"mode", 0, "MODE", "bulk (the default), single, latency, flow or waiting",
+     "bulk single latency flow waiting"},
+    {"connections", 'c', "N", "connections at once (8; modes single, flow and waiting: 64)", NULL},
     {"batch", 'b', "N", "executions in a request of mode bulk (100), or a claim of mode flow (1)",
      NULL},
     {"nodes", 0, "N", "length of the chains of mode flow (10)", NULL},
@@ -344,6 +350,9 @@ const struct weft_command weft_command_bench = {
         "and completes what it got. A hop is the time from the answer to the completion of a node "
         "to the answer of the claim that got the next node. For the hop of a server that is not "
         "busy, ask for --flows 1 on 2 connections.\n\n"
+        "Mode waiting is mode single with executions that wait: each is suspended by its first "
+        "worker, resumed by a signal, claimed again and completed. It makes six requests for an "
+        "execution, mode single three.\n\n"
         "With --store beside the server the same is done in this process on that store, in a lane "
         "of its own, for comparison. Only executions of the kind weft.bench are touched; do not "
         "run two benchmarks in one lane.",
