@@ -36,7 +36,8 @@ json "$out" 'all(v[k]["count"] > 0 for k in ("submit", "claim", "complete"))' \
     'has latencies of each call'
 exits 0 'bench --mode single' "$weft" bench --mode single --seconds 500ms --warmup 50ms --json -c 16
 json "$out" 'v["mode"] == "single" and v["adds_up"] and v["errors"] == 0' 'the numbers add up'
-exits 0 'bench --mode waiting' "$weft" bench --mode waiting --seconds 500ms --warmup 50ms --json -c 8
+exits 0 'bench --mode waiting' "$weft" bench --mode waiting --seconds 500ms --warmup 50ms --json \
+    -c 8
 json "$out" 'v["mode"] == "waiting" and v["adds_up"] and v["errors"] == 0' 'the numbers add up'
 json "$out" 'v["signal"]["count"] > 0 and v["suspend"]["count"] > 0' 'executions were suspended'
 exits 0 'bench --mode latency' "$weft" bench --mode latency --tries 20 --json
