@@ -111,6 +111,16 @@ SELECT (SELECT count(*)
          WHERE x.bound = 0 AND x.closed IS NULL AND x.expires IS NOT NULL AND x.expires > :now
          ORDER BY x.expires LIMIT 1);
 
+-- name: waiting_read (id uuid)
+-- returns: namespace int, epoch int?, timeout bigint?, since bigint?, condition text?, on_timeout smallint?, delay bigint?, escalated bigint?, reason text?, resumed bigint?, by smallint?, resumed_reason text?
+SELECT q.namespace, s.epoch, CASE WHEN s.epoch IS NOT NULL THEN l.due END, s.since, s.condition, s.on_timeout, s.delay,
+       s.escalated, s.reason, r.at, r.by, r.reason
+  FROM execution e JOIN queue q ON q.id = e.queue
+  LEFT JOIN live l ON l.num = e.num
+  LEFT JOIN suspension s ON s.id = e.id AND s.epoch = l.epoch AND l.state = @suspended
+  LEFT JOIN resumption r ON r.id = e.id
+ WHERE e.id = :id;
+
 -- name: keys_read ()
 -- returns: id int, secret bytea, created bigint, retires bigint?
 SELECT id, secret, created, retires FROM signing_key ORDER BY id;

@@ -35,13 +35,8 @@ REQUEST(claim, "Claim", "Asks for work.");
 
 #define OF struct weft_claimed
 
-static const char *const resumed_by[] = {
-    [WEFT_RESUMED_BY_SIGNALS] = "signals",
-    [WEFT_RESUMED_BY_TIMEOUT] = "timeout",
-    [WEFT_RESUMED_BY_OPERATOR] = "operator",
-};
 static const struct weft_wire_field claimed_resumed[] = {
-    ROW("by", WORD, resumed_by, "What let it go on", WORDS(resumed_by)),
+    ROW("by", WORD, resumed_by, "What let it go on", WORDS(weft_wire_resumed_by)),
     ROW("at", MOMENT, resumed_us, "When"),
 };
 static const struct weft_wire_field claimed[] = {

@@ -183,6 +183,14 @@ static const struct weft_route routes[] = {
         .shape = WEFT_SHAPE_PAGE,
     },
     {
+        RUNS(WAITING, weft_api_read, weft_api_run),
+        .arg = {ARG(weft_wait_asking, id)},
+        .summary = "What an execution waits for, and how it went on the last time",
+        .about = "Of a suspended one its condition, its timeout and the waitpoints of the "
+                 "suspension; of one that was resumed, by what. Other executions have null.",
+        .fails = RC(NOT_FOUND),
+    },
+    {
         STEERS(CANCEL),
         .summary = "End an execution that is not over",
         .about = "Cancelling a cancelled execution again changes nothing and is answered with 200. "
