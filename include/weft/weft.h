@@ -233,6 +233,11 @@ struct weft_flow_node {
     uint32_t k;
     enum weft_on_satisfied on_satisfied; /* never the default: what it came to */
     bool fired;                          /* its join is decided */
+    /* Of a suspended one; `reason` says what it waits for, if its worker did. */
+    weft_usec timeout_us;          /* 0: it does not time out */
+    bool escalated;                /* its timeout passed: an operator must look */
+    const char *const *waitpoints; /* names of up to 4, sorted */
+    size_t waitpoint_count;
 };
 
 struct weft_flow {

@@ -87,4 +87,45 @@ id=$("$weft" submit --kind k --lane other)
 exits 0 'show of an execution that never waited' "$weft" show "$id" --json
 json "$out" '"suspension" not in v and "waitpoints" not in v' 'it has nothing of waiting'
 
+# ---- flow show ----
+
+# member NAME: sets id to the execution of a node of the flow.
+member() {
+    run "$weft" flow show "$flow" --json
+    id=$(python3 -c 'import json, sys
+print({n["name"]: n["id"] for n in json.loads(sys.argv[1])["nodes"]}[sys.argv[2]])' "$out" "$1")
+}
+
+python3 -c 'import json
+def node(name): return {"name": name, "kind": "k", "lane": name}
+json.dump({"nodes": [node(f"n{i}") for i in range(20)]}, open("wide.json", "w"))'
+flow=$("$weft" flow run wide.json)
+for row in 'n0:"waitpoints": [{"name": "ann"}, {"name": "bob"}]' \
+    'n1:"waitpoints": [{"name": "ann"}], "reason": "approval"' \
+    'n2:"condition": {"operator": true}' \
+    'n3:"condition": {"timeout": true}, "timeout_ms": 3600000' \
+    'n15:"waitpoints": [{"name": "cay"}], "timeout_ms": 1, "on_timeout": "escalate"'; do
+    member "${row%%:*}"
+    post /v1/claims '{"worker": "w", "lanes": ["'"${row%%:*}"'"]}'
+    post /v1/leases/suspend '{"id": "'"$id"'", "epoch": 1, '"${row#*:}"'}'
+done
+until_has 'escalated' "$weft" flow show "$flow"
+has "$out" '^(`-|\|-)? ?n0 +suspended .* waits for ann, bob$' \
+    'flow show: a node without a reason shows its waitpoints'
+has "$out" 'n1 +suspended .* waits for approval$' 'flow show: a node with a reason shows that'
+has "$out" 'n2 +suspended .* waits for an operator$' 'flow show: a node may wait for an operator'
+has "$out" 'n3 +suspended .* waits for its timeout$' 'flow show: a node may wait for its timeout'
+has "$out" 'n15 +suspended .* escalated: waits for cay$' \
+    'flow show: an escalated node far back in a long row is drawn'
+lacks "$out" 'n16 ' 'flow show: other nodes far back are not'
+exits 0 'flow show --json' "$weft" flow show "$flow" --json
+json "$out" '[n["waitpoints"] for n in v["nodes"] if n["escalated"]] == [["cay"]]' \
+    'one node is escalated'
+json "$out" '[n["name"] for n in v["nodes"] if n["timeout_at"]] == ["n3"]' \
+    'one node has a timeout, and an escalated one has none any more'
+exits 0 'flow dot' "$weft" flow dot "$flow"
+has "$out" '"n15" \[fillcolor=orangered, tooltip="suspended, escalated"' \
+    'the escalated node stands out'
+has "$out" '"n0" \[fillcolor=orange, tooltip="suspended"' 'a suspended node has a colour'
+
 plan

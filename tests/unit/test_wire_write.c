@@ -186,7 +186,8 @@ static const struct trip trip[] = {
      "\"state\":\"running\",\"attempt\":1,\"worker\":\"w\","
      "\"started_at\":\"2026-01-01T00:00:00.001Z\",\"finished_at\":null,\"reason\":null,"
      "\"error\":null,\"after\":[\"b\"],\"join\":{\"policy\":\"any\",\"k\":null,"
-     "\"on_satisfied\":\"cancel_remaining\"},\"fired\":true}],\"next\":\"c\"}"},
+     "\"on_satisfied\":\"cancel_remaining\"},\"fired\":true,"
+     "\"timeout_at\":null,\"escalated\":false,\"waitpoints\":[]}],\"next\":\"c\"}"},
     {"pass that knows of nothing", &weft_wire_pass,
      "{\"name\":\"n\",\"handled\":0,\"failed\":0,\"counters\":{},\"more\":false,"
      "\"next_due_at\":null,\"duration_ms\":0}"},
