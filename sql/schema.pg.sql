@@ -220,7 +220,7 @@ CREATE INDEX live_ready ON weft.live USING btree (queue, priority DESC, ord, id)
 
 CREATE INDEX live_suspended ON weft.live USING btree (due) WHERE ((state = 5) AND (due IS NOT NULL));
 
-CREATE INDEX live_suspended_lane ON weft.live USING btree (lane, due) WHERE (((state >= 5) AND (state <= 5)) AND (due IS NOT NULL));
+CREATE INDEX live_suspended_lane ON weft.live USING btree (lane, due) WHERE ((state >= 5) AND (state <= 5));
 
 CREATE INDEX live_timer ON weft.live USING btree (due) WHERE (state = 2);
 

@@ -185,7 +185,7 @@ CREATE INDEX live_ready ON live (queue, priority DESC, ord) WHERE state = 1;
 
 CREATE INDEX live_suspended ON live (due) WHERE state = 5 AND due IS NOT NULL;
 
-CREATE INDEX live_suspended_lane ON live (lane, due) WHERE state = 5 AND due IS NOT NULL;
+CREATE INDEX live_suspended_lane ON live (lane, due) WHERE state = 5;
 
 CREATE INDEX live_timer ON live (due) WHERE state = 2;
 

@@ -90,10 +90,11 @@ CREATE TRIGGER waitpoint_has AFTER INSERT ON weft.waitpoint
 CREATE TRIGGER signal_has AFTER INSERT ON weft.signal
     REFERENCING NEW TABLE AS fresh FOR EACH STATEMENT EXECUTE FUNCTION weft.set_has(32);
 
--- Suspensions by their timeout, for passes, and by lane, for passes in turns. The second condition says the same
--- in other words, so that the planner never takes the one for the other: see 0016.
+-- Suspensions by their timeout, for passes, and by lane, for passes in turns and for lists, which want those
+-- without a timeout as well. The second condition says the same in other words, so that the planner never takes
+-- the one for the other: see 0016.
 CREATE INDEX live_suspended ON weft.live (due) WHERE state = 5 AND due IS NOT NULL;
-CREATE INDEX live_suspended_lane ON weft.live (lane, due) WHERE state BETWEEN 5 AND 5 AND due IS NOT NULL;
+CREATE INDEX live_suspended_lane ON weft.live (lane, due) WHERE state BETWEEN 5 AND 5;
 
 -- The part of the poll for all of this: when the next suspension times out and the next pending waitpoint expires,
 -- and two numbers that change with the set of signing keys.

@@ -82,7 +82,7 @@ BEGIN
      WHERE num = (SELECT num FROM execution WHERE id = NEW.id) AND has & 32 = 0;
 END;
 CREATE INDEX live_suspended ON live (due) WHERE state = 5 AND due IS NOT NULL;
-CREATE INDEX live_suspended_lane ON live (lane, due) WHERE state = 5 AND due IS NOT NULL;
+CREATE INDEX live_suspended_lane ON live (lane, due) WHERE state = 5;
 DROP VIEW snapshot;
 CREATE VIEW snapshot AS
 SELECT e.num, e.id, e.created, e.queue, e.content_type, e.tags, e.key,

@@ -58,6 +58,11 @@ WITH start(num) AS MATERIALIZED (
                               AND l.state = @delayed AND (:state IS NULL OR :state = @delayed)
                             UNION ALL
                            SELECT l.num
+                             FROM name n CROSS JOIN live l ON l.lane = n.id
+                            WHERE :source = 1 AND n.sort = @WEFT_NAME_LANE AND n.namespace = :namespace
+                              AND l.state = @suspended AND (:state IS NULL OR :state = @suspended)
+                            UNION ALL
+                           SELECT l.num
                              FROM flow f CROSS JOIN live l ON l.flow = f.num
                             WHERE :source = 1 AND f.namespace = :namespace AND f.finished IS NULL
                               AND l.state = @blocked AND (:state IS NULL OR :state = @blocked)) w
@@ -129,6 +134,10 @@ SELECT (SELECT count(*) FROM (SELECT 1 FROM queue WHERE namespace = :namespace L
    AND (SELECT count(*) FROM (SELECT 1 FROM name n CROSS JOIN live l ON l.lane = n.id
                                WHERE n.sort = @WEFT_NAME_LANE AND n.namespace = :namespace AND l.state = @delayed
                                  AND (:state IS NULL OR :state = @delayed)
+                               LIMIT :most + 1)) <= :most
+   AND (SELECT count(*) FROM (SELECT 1 FROM name n CROSS JOIN live l ON l.lane = n.id
+                               WHERE n.sort = @WEFT_NAME_LANE AND n.namespace = :namespace AND l.state = @suspended
+                                 AND (:state IS NULL OR :state = @suspended)
                                LIMIT :most + 1)) <= :most
    AND (SELECT count(*) FROM (SELECT 1 FROM flow f CROSS JOIN live l ON l.flow = f.num
                                WHERE f.namespace = :namespace AND f.finished IS NULL

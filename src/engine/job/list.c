@@ -178,8 +178,7 @@ static int source_of(const struct weft_listing *listing)
     enum weft_state state = listing->filter.state;
     bool by_id = listing->filter.id || listing->filter.key; /* few spans: the ids are a range */
     if (weft_id_is_zero(&listing->filter.flow)) {
-        /* No operation leads to the two states without an index. */
-        bool indexed = state != WEFT_STATE_SUSPENDED && state != WEFT_STATE_HELD;
+        bool indexed = state != WEFT_STATE_HELD; /* which no operation leads to */
         return of_the_living(listing) && indexed && !by_id ? SOURCE_LIVING : SOURCE_SPANS;
     }
     return of_the_living(listing) ? SOURCE_LIVING_MEMBERS : SOURCE_MEMBERS;
