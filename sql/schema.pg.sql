@@ -412,11 +412,12 @@ CREATE TABLE weft.suspension (
     on_timeout smallint NOT NULL,
     delay bigint NOT NULL,
     escalated bigint,
+    namespace integer,
     reason text,
     CONSTRAINT suspension_pkey PRIMARY KEY (id)
 );
 
-CREATE INDEX suspension_escalated ON weft.suspension USING btree (escalated) WHERE (escalated IS NOT NULL);
+CREATE INDEX suspension_escalated ON weft.suspension USING btree (namespace, id) WHERE (escalated IS NOT NULL);
 
 CREATE TRIGGER suspension_has AFTER INSERT ON weft.suspension REFERENCING NEW TABLE AS fresh FOR EACH STATEMENT EXECUTE FUNCTION weft.set_has('4');
 

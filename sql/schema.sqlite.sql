@@ -389,10 +389,11 @@ CREATE TABLE suspension (
     on_timeout INTEGER NOT NULL,
     delay      INTEGER NOT NULL,
     escalated  INTEGER,
+    namespace  INTEGER,
     reason     TEXT
 ) WITHOUT ROWID;
 
-CREATE INDEX suspension_escalated ON suspension (escalated) WHERE escalated IS NOT NULL;
+CREATE INDEX suspension_escalated ON suspension (namespace, id) WHERE escalated IS NOT NULL;
 
 CREATE TRIGGER suspension_has AFTER INSERT ON suspension
 BEGIN

@@ -711,6 +711,7 @@ struct weft_filter {
     struct weft_id flow; /* members of that flow; all zeros: any */
     const char *error_class;
     const char *worker; /* the one that holds the lease, or held the last one */
+    bool escalated;     /* suspended ones that were left to an operator */
     /* Moments: since is inclusive, until exclusive; 0: any. What has not ended has not finished. */
     weft_usec created_since_us, created_until_us;
     weft_usec finished_since_us, finished_until_us;
@@ -875,7 +876,8 @@ struct weft_lane_count {
     uint64_t count[WEFT_STATE_COUNT]; /* of the living states */
     uint64_t succeeded_1h;            /* ended so within the last hour, to the minute */
     uint64_t failed_1h;               /* failed or expired, and not replayed since */
-    uint64_t draining; /* leases that others ended and whose workers have not let go yet */
+    uint64_t draining;  /* leases that others ended and whose workers have not let go yet */
+    uint64_t escalated; /* suspended ones that were left to an operator */
 };
 
 struct weft_counts {

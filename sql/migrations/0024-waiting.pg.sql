@@ -10,6 +10,7 @@
 --   on_timeout  enum weft_on_timeout; the time itself is live.due
 --   delay       microseconds from the resumption to ready
 --   escalated   when its timeout passed and it was left to an operator
+--   namespace   of an escalated one, for lists of these; null before
 CREATE TABLE weft.suspension (
     id         uuid     NOT NULL PRIMARY KEY,
     epoch      int      NOT NULL,
@@ -18,9 +19,10 @@ CREATE TABLE weft.suspension (
     on_timeout smallint NOT NULL,
     delay      bigint   NOT NULL,
     escalated  bigint,
+    namespace  int,
     reason     text
 );
-CREATE INDEX suspension_escalated ON weft.suspension (escalated) WHERE escalated IS NOT NULL;
+CREATE INDEX suspension_escalated ON weft.suspension (namespace, id) WHERE escalated IS NOT NULL;
 
 -- The last resumption of an execution, for the claims that follow.
 --   epoch  of the suspension; its signals are those of the waitpoints that were taken under it

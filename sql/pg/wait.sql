@@ -43,7 +43,11 @@ SELECT * FROM unnest(:id, :epoch, :since, :condition, :on_timeout, :delay, :reas
        on_timeout = excluded.on_timeout, delay = excluded.delay, reason = excluded.reason, escalated = NULL;
 
 -- name: suspension_escalate (id uuid[], at bigint)
-UPDATE weft.suspension s SET escalated = :at FROM unnest(:id) AS i(id) WHERE s.id BETWEEN i.id AND i.id;
+UPDATE weft.suspension s
+   SET escalated = :at,
+       namespace = (SELECT q.namespace FROM weft.queue q
+                     WHERE q.id = (SELECT l.queue FROM weft.live l WHERE l.id = s.id))
+  FROM unnest(:id) AS i(id) WHERE s.id BETWEEN i.id AND i.id;
 
 -- name: suspension_drop (id uuid[])
 -- With the step by which an execution is not suspended any more, whatever that is.

@@ -29,7 +29,11 @@ VALUES (:id, :epoch, :since, :condition, :on_timeout, :delay, :reason)
        on_timeout = excluded.on_timeout, delay = excluded.delay, reason = excluded.reason, escalated = NULL;
 
 -- name: suspension_escalate (id uuid[], at bigint)
-UPDATE suspension SET escalated = :at WHERE id = :id;
+UPDATE suspension
+   SET escalated = :at,
+       namespace = (SELECT q.namespace FROM queue q
+                     WHERE q.id = (SELECT e.queue FROM execution e WHERE e.id = :id))
+ WHERE id = :id;
 
 -- name: suspension_drop (id uuid[])
 DELETE FROM suspension WHERE id = :id;

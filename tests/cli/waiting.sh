@@ -128,4 +128,24 @@ has "$out" '"n15" \[fillcolor=orangered, tooltip="suspended, escalated"' \
     'the escalated node stands out'
 has "$out" '"n0" \[fillcolor=orange, tooltip="suspended"' 'a suspended node has a colour'
 
+# ---- lists ----
+
+suspended quiet '"waitpoints": [{"name": "a"}], "timeout_ms": 3600000'
+exits 0 'ls of suspended executions' "$weft" ls --state suspended --limit 100
+has "$out" " suspended .* approval\$" 'the reason is shown'
+has "$out" ' quiet .* suspended .* times out in (1 h|59 m)$' 'without one the timeout is'
+has "$out" "^$late +late .* escalated\$" 'an escalated one is marked'
+exits 0 'ls --escalated' "$weft" ls --escalated --json
+json "$out" '[i["lane"] for i in v["items"]] == ["n15", "late"]' 'it lists escalated ones alone'
+counted late 'v["items"][0]["escalated"] == 1' 'counts have them'
+until_has 'weft_executions_escalated.*lane="late"} 1$' python3 -c 'import sys, urllib.request
+print(urllib.request.urlopen(sys.argv[1] + "/metrics").read().decode())' "$url"
+has "$out" '^weft_executions_escalated\{namespace="default",lane="late"} 1$' 'metrics have them'
+has "$out" '^weft_executions_escalated\{namespace="default",lane="quiet"} 0$' \
+    'metrics have no escalated ones of a lane without'
+exits 0 'counts' "$weft" counts --lane late
+has "$out" ' ESCALATED ' 'there is a column'
+exits 0 'cancel --escalated' "$weft" cancel --escalated --lane late --yes
+has "$out" 'cancelled 1 execution' 'it takes the one of the lane'
+
 plan

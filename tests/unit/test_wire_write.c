@@ -119,7 +119,8 @@ static const struct trip trip[] = {
      "{\"lane\":\"l\",\"paused\":false,\"max_running\":0,\"retention_ms\":0,\"weights\":{}}"},
     {"lane count", &weft_wire_lane_count,
      "{\"lane\":\"l\",\"ready\":1,\"delayed\":2,\"blocked\":3,\"running\":4,\"suspended\":5,"
-     "\"held\":6,\"succeeded_1h\":7,\"failed_1h\":8,\"draining\":9}"},
+     "\"held\":6,\"succeeded_1h\":7,\"failed_1h\":8,\"draining\":9,"
+     "\"escalated\":0}"},
     {"ended lease", &weft_wire_ended_lease,
      "{\"id\":\"00000000-0000-7000-8000-000000000001\",\"epoch\":3,\"reason\":\"revoked\"}"},
     {"worker", &weft_wire_worker,

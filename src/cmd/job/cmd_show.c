@@ -31,12 +31,28 @@ static void put_error_line(struct weft_table *table, const char *error_class, co
                     error_class && line[0] ? ": " : "", line);
 }
 
+/* Of a suspended one: that an operator must look, and what it waits for or until when. */
+static void put_suspended(struct weft_table *table, const struct weft_execution *item)
+{
+    char ago[WEFT_AGO_TEXT];
+    const char *color = item->escalated ? weft_state_color(WEFT_STATE_FAILED) : NULL;
+    const char *what = item->reason;
+    weft_ago(item->timeout_us, weft_wall_us(), ago);
+    if (!what)
+        what =
+            item->timeout_us ? weft_arena_printf(weft_table_arena(table), "times out %s", ago) : "";
+    weft_table_paint(table, color, "%s%s%s", item->escalated ? "escalated" : "",
+                     item->escalated && *what ? ": " : "", what);
+}
+
 /* DETAIL: the error, the reason of a stop, the run time, or the worker. */
 static void put_detail(struct weft_table *table, const void *field)
 {
     const struct weft_execution *item = field;
     if (item->error_class)
         put_error_line(table, item->error_class, item->error_message);
+    else if (item->state == WEFT_STATE_SUSPENDED)
+        put_suspended(table, item);
     else if (item->reason)
         weft_table_cell(table, "%s", item->reason);
     else if (item->state == WEFT_STATE_DELAYED)
@@ -179,7 +195,7 @@ const struct weft_command weft_command_ls = {
         "--long and with --json the whole id. NODE, with --flow: its name in the flow. LANE, KIND, "
         "STATE: as submitted, and what became of it. TRY: the number of its attempt. AGE: since it "
         "was submitted. DETAIL: the worker that has it, the last line of the error it met, when it "
-        "runs, or the reason it was stopped for.\n\n"
+        "runs, the reason it was stopped for, or what a suspended one waits for.\n\n"
         "--since and --until are compared with the moment at which an execution ended when --state "
         "is one of succeeded, failed, cancelled, expired and skipped, otherwise with the moment at "
         "which it was submitted. They take how long ago (30s, 5m, 1h, 7d, 2w) or a moment such as "

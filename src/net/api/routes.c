@@ -86,6 +86,8 @@ static const struct weft_route routes[] = {
                 {"error_class", "{\"type\":\"string\",\"minLength\":1,\"maxLength\":64}",
                  "Only those that ended with an error of this class"},
                 {"worker", NAME_SCHEMA, "Only those whose lease this worker holds, or held last"},
+                {"escalated", "{\"type\":\"boolean\",\"const\":true}",
+                 "Only suspended ones that were left to an operator"},
                 {PARAM_MOMENT("created_since", "Only created then or later")},
                 {PARAM_MOMENT("created_until", "Only created before")},
                 {PARAM_MOMENT("finished_since", "Only ended then or later")},
