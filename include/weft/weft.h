@@ -39,6 +39,7 @@ struct weft_options {
     const char *token;    /* http(s): what the server asks for; NULL: none */
     const char *ca_file;  /* https: PEM file of the authorities to trust; NULL: the system's */
     bool must_exist;      /* a store that is not there is WEFT_NOT_FOUND instead of being created */
+    const char *signing_key_file; /* a store: keys of signal tokens; NULL: rows of the store */
 };
 
 /*

@@ -182,6 +182,10 @@ WITH raised AS (
 )
 INSERT INTO weft.signing_key (secret, created) VALUES (:secret, :created) RETURNING id;
 
+-- name: waiting_used (oldest int)
+-- The same without a key: the keys are in a file.
+UPDATE weft.schema SET oldest_binary = :oldest WHERE oldest_binary < :oldest;
+
 -- name: key_retire (id int, retires bigint)
 -- The keys before this one verify until then, or until an earlier time that they have.
 UPDATE weft.signing_key SET retires = least(coalesce(retires, :retires), :retires) WHERE id < :id;

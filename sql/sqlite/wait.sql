@@ -138,6 +138,9 @@ SELECT version FROM schema;
 UPDATE schema SET oldest_binary = :oldest WHERE oldest_binary < :oldest;
 INSERT INTO signing_key (secret, created) VALUES (:secret, :created) RETURNING id;
 
+-- name: waiting_used (oldest int)
+UPDATE schema SET oldest_binary = :oldest WHERE oldest_binary < :oldest;
+
 -- name: key_retire (id int, retires bigint)
 UPDATE signing_key SET retires = min(coalesce(retires, :retires), :retires) WHERE id < :id;
 

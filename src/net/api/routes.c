@@ -454,7 +454,8 @@ static const struct weft_route routes[] = {
         .summary = "Make a new signing key",
         .about =
             "It signs from now on. Tokens of the keys before stay good for `grace_ms`. Not for "
-            "tokens of one namespace.",
+            "tokens of one namespace. 409 `conflict` when a file of the server has the keys.",
+        .fails = RC(CONFLICT),
         .shape = WEFT_SHAPE_ITEMS,
     },
     {
