@@ -411,12 +411,13 @@ CREATE TABLE weft.suspension (
     reason text,
     due bigint,
     lane integer NOT NULL DEFAULT 0,
+    namespace integer,
     CONSTRAINT suspension_pkey PRIMARY KEY (id)
 );
 
 CREATE INDEX suspension_due ON weft.suspension USING btree (due) WHERE (due IS NOT NULL);
 
-CREATE INDEX suspension_escalated ON weft.suspension USING btree (escalated) WHERE (escalated IS NOT NULL);
+CREATE INDEX suspension_escalated ON weft.suspension USING btree (namespace, id) WHERE (escalated IS NOT NULL);
 
 CREATE INDEX suspension_lane ON weft.suspension USING btree (lane, ((due + 0))) WHERE ((due + 0) >= 0);
 

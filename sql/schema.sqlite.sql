@@ -386,11 +386,11 @@ CREATE TABLE suspension (
     delay      INTEGER NOT NULL,
     escalated  INTEGER,
     reason     TEXT
-, due INTEGER, lane INTEGER NOT NULL DEFAULT 0) WITHOUT ROWID;
+, due INTEGER, lane INTEGER NOT NULL DEFAULT 0, namespace INTEGER) WITHOUT ROWID;
 
 CREATE INDEX suspension_due ON suspension (due) WHERE due IS NOT NULL;
 
-CREATE INDEX suspension_escalated ON suspension (escalated) WHERE escalated IS NOT NULL;
+CREATE INDEX suspension_escalated ON suspension (namespace, id) WHERE escalated IS NOT NULL;
 
 CREATE INDEX suspension_lane ON suspension (lane, due) WHERE due IS NOT NULL;
 

@@ -88,6 +88,31 @@ WEFT_EXPORT void weft_workers_free(struct weft_workers *workers);
 WEFT_EXPORT WEFT_MUST_CHECK enum weft_rc weft_goodbye(struct weft *weft, const char *worker,
                                                       uint64_t *ret_released, struct weft_err *err);
 
+/* ---- Suspended executions -------------------------------------------------------------------- */
+
+/* What an execution waits for now, and how it went on the last time. */
+struct weft_waiting {
+    bool suspended; /* false: nothing of this up to waitpoint_count is set */
+    weft_usec suspended_us;
+    const char *reason;    /* of the worker; or NULL */
+    const char *condition; /* JSON, never NULL */
+    weft_usec timeout_us;  /* 0: it does not time out, or has and was escalated */
+    enum weft_on_timeout on_timeout;
+    int64_t resume_delay_ms;
+    weft_usec escalated_us;                 /* when it was left to an operator; 0: it was not */
+    const struct weft_waitpoint *waitpoint; /* of the suspension, without tokens */
+    size_t waitpoint_count;
+    bool resumed; /* false: nothing of this up to the arena is set */
+    enum weft_resumed_by resumed_by;
+    weft_usec resumed_us;
+    const char *resume_reason; /* of an operator; or NULL */
+    struct weft_arena *arena;  /* owned */
+};
+WEFT_EXPORT WEFT_MUST_CHECK enum weft_rc weft_waiting(struct weft *weft, const struct weft_id *id,
+                                                      struct weft_waiting *ret_waiting,
+                                                      struct weft_err *err);
+WEFT_EXPORT void weft_waiting_free(struct weft_waiting *waiting);
+
 /* ---- Signing keys of signal tokens ------------------------------------------------------------
  */
 

@@ -43,6 +43,23 @@ enum weft_fence {
     WEFT_FENCE_SUSPENDED, /* this holder has suspended it */
 };
 
+/* What becomes of a suspended execution when its timeout passes. Stored: never renumber. */
+enum weft_on_timeout {
+    WEFT_ON_TIMEOUT_FAIL = 0, /* it fails with the class suspension_timeout */
+    WEFT_ON_TIMEOUT_CANCEL = 1,
+    WEFT_ON_TIMEOUT_EXPIRE = 2,
+    WEFT_ON_TIMEOUT_RESUME = 3,   /* it is ready again */
+    WEFT_ON_TIMEOUT_ESCALATE = 4, /* it stays suspended, and is shown to operators */
+};
+
+/* Why an execution goes on. Stored: never renumber. */
+enum weft_resumed_by {
+    WEFT_RESUMED_NOT = 0,
+    WEFT_RESUMED_BY_SIGNALS = 1,
+    WEFT_RESUMED_BY_TIMEOUT = 2,
+    WEFT_RESUMED_BY_OPERATOR = 3,
+};
+
 typedef int64_t weft_usec; /* microseconds; since the Unix epoch (UTC) where it is a moment */
 
 struct weft_id {

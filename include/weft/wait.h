@@ -16,23 +16,6 @@ extern "C" {
 struct weft;       /* opaque */
 struct weft_arena; /* opaque */
 
-/* What becomes of a suspended execution when its timeout passes. Stored: never renumber. */
-enum weft_on_timeout {
-    WEFT_ON_TIMEOUT_FAIL = 0, /* it fails with the class suspension_timeout */
-    WEFT_ON_TIMEOUT_CANCEL = 1,
-    WEFT_ON_TIMEOUT_EXPIRE = 2,
-    WEFT_ON_TIMEOUT_RESUME = 3,   /* it is ready again */
-    WEFT_ON_TIMEOUT_ESCALATE = 4, /* it stays suspended, and is shown to operators */
-};
-
-/* Why an execution goes on. Stored: never renumber. */
-enum weft_resumed_by {
-    WEFT_RESUMED_NOT = 0,
-    WEFT_RESUMED_BY_SIGNALS = 1,
-    WEFT_RESUMED_BY_TIMEOUT = 2,
-    WEFT_RESUMED_BY_OPERATOR = 3,
-};
-
 /* What a signal did. Stored: never renumber. */
 enum weft_signal_effect {
     WEFT_SIGNAL_NONE = 0,

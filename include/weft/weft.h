@@ -40,6 +40,7 @@ struct weft_options {
     const char *token;    /* http(s): what the server asks for; NULL: none */
     const char *ca_file;  /* https: PEM file of the authorities to trust; NULL: the system's */
     bool must_exist;      /* a store that is not there is WEFT_NOT_FOUND instead of being created */
+    const char *signing_key_file; /* a store: keys of signal tokens; NULL: rows of the store */
 };
 
 /*
@@ -234,6 +235,11 @@ struct weft_flow_node {
     uint32_t k;
     enum weft_on_satisfied on_satisfied; /* never the default: what it came to */
     bool fired;                          /* its join is decided */
+    /* Of a suspended one; `reason` says what it waits for, if its worker did. */
+    weft_usec timeout_us;          /* 0: it does not time out */
+    bool escalated;                /* its timeout passed: an operator must look */
+    const char *const *waitpoints; /* names of up to 4, sorted */
+    size_t waitpoint_count;
 };
 
 struct weft_flow {
@@ -530,6 +536,7 @@ struct weft_filter {
     struct weft_id flow; /* members of that flow; all zeros: any */
     const char *error_class;
     const char *worker; /* the one that holds the lease, or held the last one */
+    bool escalated;     /* suspended ones that were left to an operator */
     /* Moments: since is inclusive, until exclusive; 0: any. What has not ended has not finished. */
     weft_usec created_since_us, created_until_us;
     weft_usec finished_since_us, finished_until_us;
@@ -694,7 +701,8 @@ struct weft_lane_count {
     uint64_t count[WEFT_STATE_COUNT]; /* of the living states */
     uint64_t succeeded_1h;            /* ended so within the last hour, to the minute */
     uint64_t failed_1h;               /* failed or expired, and not replayed since */
-    uint64_t draining; /* leases that others ended and whose workers have not let go yet */
+    uint64_t draining;  /* leases that others ended and whose workers have not let go yet */
+    uint64_t escalated; /* suspended ones that were left to an operator */
 };
 
 struct weft_counts {

@@ -1,23 +1,30 @@
 -- Suspensions are found by their timeout in their own table: two partial indexes less on `live`, which every
 -- execution pays for, suspended or not (3 % of a lifecycle in SQLite).
 --
---   due   live.due, when it times out; NULL: never, or it was escalated
---   lane  live.lane
--- Neither changes while the execution is suspended, but for the escalation.
+--   due        live.due, when it times out; NULL: never, or it was escalated
+--   lane       live.lane
+--   namespace  of an escalated one, for lists of these; NULL before
+-- None of them changes while the execution is suspended, but for the escalation.
 --
 -- A binary that does not know these columns leaves them empty, and such a suspension would never time out. So where
 -- waiting is in use already (see 0024), the oldest binary is the one that knows them.
 ALTER TABLE weft.suspension ADD COLUMN due bigint;
 ALTER TABLE weft.suspension ADD COLUMN lane int NOT NULL DEFAULT 0;
+ALTER TABLE weft.suspension ADD COLUMN namespace int;
 DROP INDEX weft.live_suspended;
 DROP INDEX weft.live_suspended_lane;
 UPDATE weft.suspension s SET due = l.due, lane = l.lane FROM weft.live l WHERE l.id = s.id;
+UPDATE weft.suspension s SET namespace = n.namespace FROM weft.name n WHERE n.id = s.lane AND s.escalated IS NOT NULL;
 UPDATE weft.schema SET oldest_binary = 25 WHERE oldest_binary = 24;
 
 -- For passes, and by lane for passes in turns. The second is by an expression, so that the planner never takes the one
 -- for the other: see 0016.
 CREATE INDEX suspension_due ON weft.suspension (due) WHERE due IS NOT NULL;
 CREATE INDEX suspension_lane ON weft.suspension (lane, (due + 0)) WHERE due + 0 >= 0;
+
+-- Lists of the escalated executions of a namespace.
+DROP INDEX weft.suspension_escalated;
+CREATE INDEX suspension_escalated ON weft.suspension (namespace, id) WHERE escalated IS NOT NULL;
 
 CREATE OR REPLACE FUNCTION weft.poll_waiting(OUT what int, OUT a bigint, OUT b bigint, OUT c bigint, OUT d bigint,
                                              OUT text text)

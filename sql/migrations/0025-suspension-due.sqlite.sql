@@ -1,10 +1,15 @@
 -- The twin of 0025-suspension-due.pg.sql.
 ALTER TABLE suspension ADD COLUMN due INTEGER;
 ALTER TABLE suspension ADD COLUMN lane INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE suspension ADD COLUMN namespace INTEGER;
 DROP INDEX live_suspended;
 DROP INDEX live_suspended_lane;
 UPDATE suspension SET due = l.due, lane = l.lane
   FROM execution e CROSS JOIN live l ON l.num = e.num WHERE e.id = suspension.id;
+UPDATE suspension SET namespace = (SELECT n.namespace FROM name n WHERE n.id = suspension.lane)
+ WHERE escalated IS NOT NULL;
 UPDATE schema SET oldest_binary = 25 WHERE oldest_binary = 24;
 CREATE INDEX suspension_due ON suspension (due) WHERE due IS NOT NULL;
 CREATE INDEX suspension_lane ON suspension (lane, due) WHERE due IS NOT NULL;
+DROP INDEX suspension_escalated;
+CREATE INDEX suspension_escalated ON suspension (namespace, id) WHERE escalated IS NOT NULL;

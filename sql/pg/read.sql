@@ -10,11 +10,11 @@ SELECT @{execution_columns s}
  CROSS JOIN LATERAL (SELECT * FROM weft.snapshot WHERE id = w.id OFFSET 0) s
  WHERE NOT EXISTS (SELECT 1 FROM weft.flow f WHERE f.id = s.flow AND f.state < 0 OFFSET 0);
 
--- name: list (source smallint, namespace int, lane int?, kind text?, tenant int?, state smallint?, tag text?, flow uuid?, worker int?, error_class text?, created_since bigint?, created_until bigint?, finished_since bigint?, finished_until bigint?, suffix text?, ended bool?, after uuid, above uuid, floor uuid, scan int, limit int)
+-- name: list (source smallint, namespace int, lane int?, kind text?, tenant int?, state smallint?, tag text?, flow uuid?, worker int?, error_class text?, created_since bigint?, created_until bigint?, finished_since bigint?, finished_until bigint?, suffix text?, ended bool?, escalated bool, after uuid, above uuid, floor uuid, scan int, limit int)
 -- returns: id uuid?, created bigint, queue int, content_type text?, tags text?, key text?, state smallint, priority smallint, attempt int, epoch int, lost smallint, replays smallint, worker int?, started bigint?, claimed bigint?, deadline bigint?, due bigint?, finished bigint?, ended smallint?, by text?, reason text?, error_class text?, error_message text?, percent smallint?, note text?, flow uuid?, node text?, policy int, forgiven int, result_size bigint?, suspended bigint?, escalated bigint?, last uuid?, scanned bigint, bound uuid?
 -- source: 0 the spans of the namespace; 1 its living rows, through the partial indexes of `live`, for a
 -- namespace that has few of them (see list_living); 2 all ids (see `unspanned` in 0010-lists); of a flow of the
--- namespace: 3 its members, 4 the living ones. There is one row without an id when nothing fits.
+-- namespace: 3 its members, 4 the living ones; 5 its escalated rows. There is one row without an id when nothing fits.
 -- See flow.sql for why rows are compared. The walk goes from :after (exclusive) down to
 -- :floor (inclusive); :above is the first id of the millisecond after that of :after. The moments
 -- `since` are inclusive, `until` exclusive. `flow >= :flow` lets the planner prove the partial index. :suffix is the end of the id, in hexadecimal digits.
@@ -64,7 +64,11 @@ WITH near AS MATERIALIZED (
                                    UNION ALL
                                   (SELECT id FROM weft.live
                                     WHERE state BETWEEN @delayed AND @delayed AND lane = n.id
-                                      AND (:state IS NULL OR :state = @delayed) OFFSET 0)) l
+                                      AND (:state IS NULL OR :state = @delayed) OFFSET 0)
+                                   UNION ALL
+                                  (SELECT id FROM weft.live
+                                    WHERE state BETWEEN @suspended AND @suspended AND lane = n.id
+                                      AND (:state IS NULL OR :state = @suspended) OFFSET 0)) l
               UNION ALL
              SELECT l.id
                FROM (SELECT id FROM weft.flow
@@ -86,6 +90,10 @@ WITH near AS MATERIALIZED (
       WHERE :source = 4 AND (flow, id) < (:flow, :after) AND (flow, id) >= (:flow, :floor)
         AND flow >= :flow AND EXISTS (SELECT 1 FROM own_flow)
       ORDER BY flow DESC, id DESC LIMIT :scan)
+    UNION ALL
+    (SELECT id FROM weft.suspension
+      WHERE :source = 5 AND escalated IS NOT NULL AND namespace = :namespace AND id < :after AND id >= :floor
+      ORDER BY id DESC LIMIT :scan)
 ), fit AS (
     SELECT s.*
       FROM page
@@ -106,6 +114,7 @@ WITH near AS MATERIALIZED (
        AND (:finished_until IS NULL OR s.finished < :finished_until)
        AND (:suffix IS NULL OR right(s.id::text, length(:suffix)) = :suffix)
        AND (:ended IS NULL OR :ended = (s.finished IS NOT NULL))
+       AND (NOT :escalated OR s.escalated IS NOT NULL)
        AND NOT EXISTS (SELECT 1 FROM weft.flow f WHERE f.id = s.flow AND f.state < 0 OFFSET 0)
      ORDER BY s.id DESC LIMIT :limit
 )
@@ -138,7 +147,11 @@ SELECT (SELECT count(*) FROM (SELECT 1 FROM weft.queue WHERE namespace = :namesp
                                       UNION ALL
                                      (SELECT 1 FROM weft.live
                                        WHERE state BETWEEN @delayed AND @delayed AND lane = n.id
-                                         AND (:state IS NULL OR :state = @delayed) OFFSET 0)) l
+                                         AND (:state IS NULL OR :state = @delayed) OFFSET 0)
+                                      UNION ALL
+                                     (SELECT 1 FROM weft.live
+                                       WHERE state BETWEEN @suspended AND @suspended AND lane = n.id
+                                         AND (:state IS NULL OR :state = @suspended) OFFSET 0)) l
                  LIMIT :most + 1) x) <= :most
    AND (SELECT count(*)
           FROM (SELECT 1
@@ -187,7 +200,7 @@ SELECT w.id FROM unnest(:id) AS w(id)
 -- name: counts (now bigint, namespace int?)
 -- returns: namespace int, lane int, state smallint, number bigint
 -- Of a namespace, NULL: of all. Reads all of `live`, which is as large as the work in hand. State 0: draining,
--- as lane_running counts. The queues are probed by their key: with very many of them and without
+-- as lane_running counts; state -1: escalated. The queues are probed by their key: with very many of them and without
 -- statistics the planner would compare each with each.
 SELECT q.namespace, q.lane, c.state, sum(c.number)::bigint
   FROM (SELECT queue, state, count(*) AS number FROM weft.live GROUP BY queue, state) c
@@ -198,4 +211,10 @@ UNION ALL
 SELECT q.namespace, d.lane, 0::smallint, count(*)
   FROM weft.draining d JOIN weft.queue q ON q.id = d.queue
  WHERE (:namespace IS NULL OR q.namespace = :namespace) AND d.until > :now
- GROUP BY q.namespace, d.lane;
+ GROUP BY q.namespace, d.lane
+UNION ALL
+SELECT s.namespace, l.lane, (-1)::smallint, count(*)
+  FROM weft.suspension s
+ CROSS JOIN LATERAL (SELECT lane FROM weft.live WHERE id = s.id AND state = @suspended OFFSET 0) l
+ WHERE s.escalated IS NOT NULL AND (:namespace IS NULL OR s.namespace = :namespace)
+ GROUP BY s.namespace, l.lane;

@@ -44,7 +44,11 @@ SELECT * FROM unnest(:id, :epoch, :since, :due, :lane, :condition, :on_timeout, 
        on_timeout = excluded.on_timeout, delay = excluded.delay, reason = excluded.reason, escalated = NULL;
 
 -- name: suspension_escalate (id uuid[], at bigint)
-UPDATE weft.suspension s SET escalated = :at, due = NULL FROM unnest(:id) AS i(id) WHERE s.id BETWEEN i.id AND i.id;
+UPDATE weft.suspension s
+   SET escalated = :at, due = NULL,
+       namespace = (SELECT q.namespace FROM weft.queue q
+                     WHERE q.id = (SELECT l.queue FROM weft.live l WHERE l.id = s.id))
+  FROM unnest(:id) AS i(id) WHERE s.id BETWEEN i.id AND i.id;
 
 -- name: suspension_drop (id uuid[])
 -- With the step by which an execution is not suspended any more, whatever that is.
@@ -152,6 +156,18 @@ SELECT (SELECT count(*)
          WHERE x.bound = 0 AND x.closed IS NULL AND x.expires IS NOT NULL AND x.expires > :now
          ORDER BY x.expires LIMIT 1);
 
+-- name: waiting_read (id uuid)
+-- returns: namespace int, epoch int?, timeout bigint?, since bigint?, condition text?, on_timeout smallint?, delay bigint?, escalated bigint?, reason text?, resumed bigint?, by smallint?, resumed_reason text?
+-- What an execution waits for (the columns from epoch to reason; null: it is not suspended), and how it went on
+-- the last time. Locks nothing.
+SELECT q.namespace, s.epoch, CASE WHEN s.epoch IS NOT NULL THEN l.due END, s.since, s.condition, s.on_timeout, s.delay,
+       s.escalated, s.reason, r.at, r.by, r.reason
+  FROM weft.execution e JOIN weft.queue q ON q.id = e.queue
+  LEFT JOIN weft.live l ON l.id = e.id
+  LEFT JOIN weft.suspension s ON s.id = e.id AND s.epoch = l.epoch AND l.state = @suspended
+  LEFT JOIN weft.resumption r ON r.id = e.id
+ WHERE e.id = :id;
+
 -- name: keys_read ()
 -- returns: id int, secret bytea, created bigint, retires bigint?
 SELECT id, secret, created, retires FROM weft.signing_key ORDER BY id;
@@ -168,6 +184,10 @@ WITH raised AS (
     UPDATE weft.schema SET oldest_binary = :oldest WHERE oldest_binary < :oldest
 )
 INSERT INTO weft.signing_key (secret, created) VALUES (:secret, :created) RETURNING id;
+
+-- name: waiting_used (oldest int)
+-- The same without a key: the keys are in a file.
+UPDATE weft.schema SET oldest_binary = :oldest WHERE oldest_binary < :oldest;
 
 -- name: key_retire (id int, retires bigint)
 -- The keys before this one verify until then, or until an earlier time that they have.

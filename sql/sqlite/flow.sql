@@ -288,10 +288,14 @@ SELECT coalesce(l.state, o.state) AS state, count(*)
  GROUP BY 1;
 
 -- name: flow_page (flow uuid, after uuid, batch int)
--- returns: id uuid, name text, policy smallint, k int, let_run bool, total int, fired smallint, state smallint, attempt int, worker int?, started bigint?, finished bigint?, reason text?, error_class text?, error_message text?
+-- returns: id uuid, name text, policy smallint, k int, let_run bool, total int, fired smallint, state smallint, attempt int, worker int?, started bigint?, finished bigint?, reason text?, error_class text?, error_message text?, timeout bigint?, escalated bigint?, waitpoints text?
 -- An id of :after that is not there stands for the last one before it.
 SELECT s.id, n.name, n.policy, n.k, n.let_run, n.total, n.fired, s.state, s.attempt, s.worker,
-       s.started, s.finished, s.reason, s.error_class, s.error_message
+       s.started, s.finished, s.reason, s.error_class, s.error_message,
+       CASE WHEN s.state = @suspended THEN s.due END, s.escalated,
+       CASE WHEN s.state = @suspended THEN
+           (SELECT group_concat(w.name, ',') FROM (SELECT x.name FROM waitpoint x WHERE x.id = s.id AND x.bound = s.epoch
+                   LIMIT @WEFT_FLOW_WAITPOINTS) w) END
   FROM node n CROSS JOIN snapshot s ON s.num = n.num
  WHERE n.flow = (SELECT num FROM flow WHERE id = :flow)
    AND n.num > coalesce((SELECT num FROM execution WHERE id <= :after ORDER BY id DESC LIMIT 1), -1)

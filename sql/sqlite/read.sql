@@ -6,7 +6,7 @@ SELECT @{execution_columns s}
   FROM snapshot s
  WHERE s.id = :id AND NOT EXISTS (SELECT 1 FROM flow f WHERE f.id = s.flow AND f.state < 0);
 
--- name: list (source smallint, namespace int, lane int?, kind text?, tenant int?, state smallint?, tag text?, flow uuid?, worker int?, error_class text?, created_since bigint?, created_until bigint?, finished_since bigint?, finished_until bigint?, suffix text?, ended bool?, after uuid, above uuid, floor uuid, scan int, limit int)
+-- name: list (source smallint, namespace int, lane int?, kind text?, tenant int?, state smallint?, tag text?, flow uuid?, worker int?, error_class text?, created_since bigint?, created_until bigint?, finished_since bigint?, finished_until bigint?, suffix text?, ended bool?, escalated bool, after uuid, above uuid, floor uuid, scan int, limit int)
 -- returns: id uuid?, created bigint, queue int, content_type text?, tags text?, key text?, state smallint, priority smallint, attempt int, epoch int, lost smallint, replays smallint, worker int?, started bigint?, claimed bigint?, deadline bigint?, due bigint?, finished bigint?, ended smallint?, by text?, reason text?, error_class text?, error_message text?, percent smallint?, note text?, flow uuid?, node text?, policy int, forgiven int, result_size bigint?, suspended bigint?, escalated bigint?, last uuid?, scanned bigint, bound uuid?
 -- source: see the twin. There is one row without an id when nothing fits. Members of a flow are walked by
 -- number, which within a flow is the order of ids; an id of :after or :floor that is not there stands for
@@ -58,6 +58,11 @@ WITH start(num) AS MATERIALIZED (
                               AND l.state = @delayed AND (:state IS NULL OR :state = @delayed)
                             UNION ALL
                            SELECT l.num
+                             FROM name n CROSS JOIN live l ON l.lane = n.id
+                            WHERE :source = 1 AND n.sort = @WEFT_NAME_LANE AND n.namespace = :namespace
+                              AND l.state = @suspended AND (:state IS NULL OR :state = @suspended)
+                            UNION ALL
+                           SELECT l.num
                              FROM flow f CROSS JOIN live l ON l.flow = f.num
                             WHERE :source = 1 AND f.namespace = :namespace AND f.finished IS NULL
                               AND l.state = @blocked AND (:state IS NULL OR :state = @blocked)) w
@@ -82,6 +87,12 @@ WITH start(num) AS MATERIALIZED (
                AND num < (SELECT num FROM start) AND num >= (SELECT num FROM stop)
              ORDER BY num DESC LIMIT :scan) m
      CROSS JOIN execution e ON e.num = m.num
+    UNION ALL
+    SELECT e.num, e.id
+      FROM (SELECT id FROM suspension
+             WHERE :source = 5 AND escalated IS NOT NULL AND namespace = :namespace AND id < :after AND id >= :floor
+             ORDER BY id DESC LIMIT :scan) w
+     CROSS JOIN execution e ON e.id = w.id
 ), fit AS (
     SELECT s.*
       FROM page
@@ -102,6 +113,7 @@ WITH start(num) AS MATERIALIZED (
        AND (:finished_until IS NULL OR s.finished < :finished_until)
        AND (:suffix IS NULL OR substr(lower(hex(s.id)), -length(:suffix)) = :suffix)
        AND (:ended IS NULL OR :ended = (s.finished IS NOT NULL))
+       AND (NOT :escalated OR s.escalated IS NOT NULL)
        AND NOT EXISTS (SELECT 1 FROM flow f WHERE f.id = s.flow AND f.state < 0)
      ORDER BY s.id DESC LIMIT :limit
 )
@@ -129,6 +141,10 @@ SELECT (SELECT count(*) FROM (SELECT 1 FROM queue WHERE namespace = :namespace L
    AND (SELECT count(*) FROM (SELECT 1 FROM name n CROSS JOIN live l ON l.lane = n.id
                                WHERE n.sort = @WEFT_NAME_LANE AND n.namespace = :namespace AND l.state = @delayed
                                  AND (:state IS NULL OR :state = @delayed)
+                               LIMIT :most + 1)) <= :most
+   AND (SELECT count(*) FROM (SELECT 1 FROM name n CROSS JOIN live l ON l.lane = n.id
+                               WHERE n.sort = @WEFT_NAME_LANE AND n.namespace = :namespace AND l.state = @suspended
+                                 AND (:state IS NULL OR :state = @suspended)
                                LIMIT :most + 1)) <= :most
    AND (SELECT count(*) FROM (SELECT 1 FROM flow f CROSS JOIN live l ON l.flow = f.num
                                WHERE f.namespace = :namespace AND f.finished IS NULL
@@ -184,4 +200,9 @@ UNION ALL
 SELECT q.namespace, d.lane, 0, count(*)
   FROM draining d JOIN queue q ON q.id = d.queue
  WHERE (:namespace IS NULL OR q.namespace = :namespace) AND d.until > :now
- GROUP BY q.namespace, d.lane;
+ GROUP BY q.namespace, d.lane
+UNION ALL
+SELECT s.namespace, l.lane, -1, count(*)
+  FROM suspension s CROSS JOIN execution e ON e.id = s.id CROSS JOIN live l ON l.num = e.num
+ WHERE s.escalated IS NOT NULL AND (:namespace IS NULL OR s.namespace = :namespace) AND +l.state = @suspended
+ GROUP BY s.namespace, l.lane;

@@ -30,7 +30,11 @@ VALUES (:id, :epoch, :since, :due, :lane, :condition, :on_timeout, :delay, :reas
        on_timeout = excluded.on_timeout, delay = excluded.delay, reason = excluded.reason, escalated = NULL;
 
 -- name: suspension_escalate (id uuid[], at bigint)
-UPDATE suspension SET escalated = :at, due = NULL WHERE id = :id;
+UPDATE suspension
+   SET escalated = :at, due = NULL,
+       namespace = (SELECT q.namespace FROM queue q
+                     WHERE q.id = (SELECT e.queue FROM execution e WHERE e.id = :id))
+ WHERE id = :id;
 
 -- name: suspension_drop (id uuid[])
 DELETE FROM suspension WHERE id = :id;
@@ -112,6 +116,16 @@ SELECT (SELECT count(*)
          WHERE x.bound = 0 AND x.closed IS NULL AND x.expires IS NOT NULL AND x.expires > :now
          ORDER BY x.expires LIMIT 1);
 
+-- name: waiting_read (id uuid)
+-- returns: namespace int, epoch int?, timeout bigint?, since bigint?, condition text?, on_timeout smallint?, delay bigint?, escalated bigint?, reason text?, resumed bigint?, by smallint?, resumed_reason text?
+SELECT q.namespace, s.epoch, CASE WHEN s.epoch IS NOT NULL THEN l.due END, s.since, s.condition, s.on_timeout, s.delay,
+       s.escalated, s.reason, r.at, r.by, r.reason
+  FROM execution e JOIN queue q ON q.id = e.queue
+  LEFT JOIN live l ON l.num = e.num
+  LEFT JOIN suspension s ON s.id = e.id AND s.epoch = l.epoch AND l.state = @suspended
+  LEFT JOIN resumption r ON r.id = e.id
+ WHERE e.id = :id;
+
 -- name: keys_read ()
 -- returns: id int, secret bytea, created bigint, retires bigint?
 SELECT id, secret, created, retires FROM signing_key ORDER BY id;
@@ -124,6 +138,9 @@ SELECT version FROM schema;
 -- returns: id int
 UPDATE schema SET oldest_binary = :oldest WHERE oldest_binary < :oldest;
 INSERT INTO signing_key (secret, created) VALUES (:secret, :created) RETURNING id;
+
+-- name: waiting_used (oldest int)
+UPDATE schema SET oldest_binary = :oldest WHERE oldest_binary < :oldest;
 
 -- name: key_retire (id int, retires bigint)
 UPDATE signing_key SET retires = min(coalesce(retires, :retires), :retires) WHERE id < :id;

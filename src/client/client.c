@@ -345,6 +345,7 @@ enum weft_rc weft_open(const char *url, const struct weft_options *options, stru
     const struct weft_engine_config config = {.url = url,
                                               .unused_after_us = WEFT_UNUSED_AFTER_US,
                                               .connections = chosen->connections,
+                                              .signing_key_file = chosen->signing_key_file,
                                               .no_migrate = chosen->no_migrate,
                                               .must_exist = chosen->must_exist};
     enum { CONNECTIONS_MAX = 1000 };

@@ -177,6 +177,16 @@ enum weft_rc weft_signals(struct weft *weft, const struct weft_id *id, uint32_t 
 
 WEFT_FREES(weft_signals)
 
+enum weft_rc weft_waiting(struct weft *weft, const struct weft_id *id,
+                          struct weft_waiting *ret_waiting, struct weft_err *err)
+{
+    struct weft_wait_asking asking = {0};
+    const struct weft_op_call call = {.op = WEFT_OP_WAITING, .out = ret_waiting};
+    return ask(weft, call, id, &asking, WEFT_ARENA_OF(ret_waiting), err);
+}
+
+WEFT_FREES(weft_waiting)
+
 /* ---- Operators ------------------------------------------------------------------------------- */
 
 enum weft_rc weft_waitpoint_token(struct weft *weft, const struct weft_id *waitpoint,

@@ -64,6 +64,9 @@ enum { WEFT_HAS_WAITING = 60 };
 /* What a signal adds to the bytes of signals that come with a claim, beside its payload. */
 enum { WEFT_SIGNAL_BYTES = 64 };
 
+/* Waitpoints of a suspended node that a reader of its flow sees by name. */
+enum { WEFT_FLOW_WAITPOINTS = 4 };
+
 enum {
     WEFT_PARTITION_LAST = 255,   /* partitions of ids are 0 to this */
     WEFT_INBOX_JSON_MAX = 262144 /* bytes of a JSON field of a row of the inbox; larger: refused */

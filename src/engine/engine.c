@@ -104,8 +104,10 @@ enum weft_rc weft_engine_open(const struct weft_engine_config *config,
     atomic_init(&engine->statements_fit, config->statements_fit);
     atomic_init(&engine->schema_seen_us, weft_boot_us());
 
+    rc = weft_keys_load(&engine->keys, config->signing_key_file, err);
     struct weft_tx tx = {.engine = engine, .arena = weft_arena_new()};
-    rc = weft_tx_do(&tx, WEFT_TX_READ, look, NULL, err);
+    if (!rc)
+        rc = weft_tx_do(&tx, WEFT_TX_READ, look, NULL, err);
     weft_arena_free(tx.arena);
     if (rc) {
         weft_engine_close(engine);

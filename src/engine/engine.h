@@ -26,8 +26,9 @@ struct weft_engine_config {
     /* Threads get connections strictly in the order in which they ask: see may_take() in pool.c. */
     bool in_turn;
     bool no_migrate;
-    uint32_t migrate_wait_s; /* how long a migration tries to get its locks; 0: 10 min */
-    bool must_exist;         /* WEFT_NOT_FOUND instead of creating a store that is not there */
+    uint32_t migrate_wait_s;      /* how long a migration tries to get its locks; 0: 10 min */
+    bool must_exist;              /* WEFT_NOT_FOUND instead of creating a store that is not there */
+    const char *signing_key_file; /* NULL: keys of signal tokens are rows of the store */
     bool statements_fit; /* known from another engine of this process: prepare none at the start */
 };
 

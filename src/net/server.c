@@ -17,6 +17,7 @@
 #include "engine/engine.h"
 #include "engine/flow/flow_hold.h"
 #include "engine/tx/commit_effects.h"
+#include "engine/wait/keys.h"
 #include "net/api/api.h"
 #include "net/auth.h"
 #include "net/group/flow_work.h"
@@ -57,6 +58,7 @@ static void resolve(const struct weft_server_config *given, struct weft_server *
     TEXT(listen_url, NULL);
     TEXT(tls_cert, NULL);
     TEXT(tls_key, NULL);
+    TEXT(signing_key_file, NULL);
     TEXT(cors_origin, NULL);
     TEXT(host, NULL);
     NUMBER(threads, 6);
@@ -249,6 +251,7 @@ static enum weft_rc open_store(struct weft_server *server, struct weft_err *err)
                                               .namespace_workers = config->namespace_workers,
                                               .unused_after_us =
                                                   config->unused_names_after_s * WEFT_SECOND,
+                                              .signing_key_file = config->signing_key_file,
                                               .no_migrate = config->no_migrate,
                                               .migrate_wait_s = config->migrate_wait_s};
     enum weft_rc rc = weft_engine_open(&engine, &server->engine, err);
@@ -415,4 +418,9 @@ void weft_server_reload(struct weft_server *server, const struct weft_server_con
         weft_error("the certificate stays as it was", F_STR("error", err.text));
     else if (config->tls_cert)
         weft_info("the certificate was read anew", F_STR("file", config->tls_cert));
+    err = (struct weft_err){0};
+    if (weft_engine_keys_load(server->engine, config->signing_key_file, &err))
+        weft_error("the signing keys stay as they were", F_STR("error", err.text));
+    else if (config->signing_key_file)
+        weft_info("the signing keys were read anew", F_STR("file", config->signing_key_file));
 }

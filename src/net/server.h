@@ -33,7 +33,8 @@ struct weft_server_config {
     const char *listen_url; /* PostgreSQL: past a pooler, for LISTEN; NULL: the store's */
     const char *tls_cert;   /* PEM file; with tls_key */
     const char *tls_key;
-    bool tokens; /* require them also on loopback; elsewhere they always are */
+    const char *signing_key_file; /* of signal tokens; NULL: their keys are in the store */
+    bool tokens;                  /* require them also on loopback; elsewhere they always are */
     bool no_migrate;
     uint32_t migrate_wait_s; /* as in weft_engine_config */
     uint32_t threads;        /* engine threads, each with a connection; 0: 6 */
@@ -111,8 +112,8 @@ const char *weft_server_url(const struct weft_server *server);
 bool weft_server_stop(struct weft_server *server);
 void weft_server_free(struct weft_server *server); /* NULL is fine */
 /*
- * Reads the tokens, the certificate and its key again and runs the scanners as the config says now;
- * of the rest of the config nothing changes without a restart (SIGHUP).
+ * Reads the tokens, the certificate, its key and the signing keys again and runs the scanners as
+ * the config says now; of the rest of the config nothing changes without a restart (SIGHUP).
  */
 void weft_server_reload(struct weft_server *server, const struct weft_server_config *config);
 /* Required everywhere but on loopback, and there when the config says so. */

@@ -241,12 +241,16 @@ static const struct weft_wire_field flow_node[] = {
     ROW("worker", TEXT, worker, "Who has it, or had it last"),
     ROW("started_at", MOMENT, started_us, "When it was claimed first"),
     ROW("finished_at", MOMENT, finished_us, "When it ended"),
-    ROW("reason", TEXT, reason, "Why it was ended"),
+    ROW("reason", TEXT, reason, "Why it was ended; of a suspended one, what it waits for"),
     OBJECT("error", flow_node_error, "The last error"),
     ROW("after", TEXTS, after, "The nodes it comes after", COUNT(after_count),
         .max = WEFT_FLOW_NODES_MAX),
     OBJECT("join", flow_node_join, "When it may begin"),
     ROW("fired", BOOL, fired, "Its join is decided"),
+    ROW("timeout_at", MOMENT, timeout_us, "Of a suspended one: when the suspension times out"),
+    ROW("escalated", BOOL, escalated, "The timeout passed, and an operator must look"),
+    ROW("waitpoints", TEXTS, waitpoints, "Of a suspended one: names of up to 4 of its waitpoints",
+        COUNT(waitpoint_count), .max = WEFT_WAITPOINTS_MAX),
 };
 ANSWER(flow_node, "FlowNode", "A member of a flow as it is now.");
 #undef OF

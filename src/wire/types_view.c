@@ -131,6 +131,7 @@ static const struct weft_wire_field lane_count[] = {
     ROW("draining", U64, draining,
         "Ended by others while a worker had them, which has not let go yet: they keep their "
         "places in a lane with a limit"),
+    ROW("escalated", U64, escalated, "Suspended ones that were left to an operator"),
 };
 ANSWER(lane_count, "LaneCount", "How much there is in a lane.");
 #undef OF

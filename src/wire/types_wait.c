@@ -5,7 +5,7 @@
 #include "weft/admin.h"
 #include "wire/rows.h"
 
-static const char *const on_timeouts[] = {
+const char *const weft_wire_on_timeouts[] = {
     [WEFT_ON_TIMEOUT_FAIL] = "fail",         [WEFT_ON_TIMEOUT_CANCEL] = "cancel",
     [WEFT_ON_TIMEOUT_EXPIRE] = "expire",     [WEFT_ON_TIMEOUT_RESUME] = "resume",
     [WEFT_ON_TIMEOUT_ESCALATE] = "escalate",
@@ -15,7 +15,12 @@ static const char *const effects[] = {
     [WEFT_SIGNAL_BUFFERED] = "buffered", [WEFT_SIGNAL_DUPLICATE] = "duplicate",
     [WEFT_SIGNAL_IGNORED] = "ignored",
 };
-static const char *const waitpoint_states[] = {
+const char *const weft_wire_resumed_by[] = {
+    [WEFT_RESUMED_BY_SIGNALS] = "signals",
+    [WEFT_RESUMED_BY_TIMEOUT] = "timeout",
+    [WEFT_RESUMED_BY_OPERATOR] = "operator",
+};
+const char *const weft_wire_waitpoint_states[] = {
     [WEFT_WAITPOINT_PENDING] = "pending",
     [WEFT_WAITPOINT_OPEN] = "open",
     [WEFT_WAITPOINT_CLOSED] = "closed",
@@ -45,7 +50,7 @@ static const struct weft_wire_field suspend[] = {
         .max = WEFT_DELAY_MAX_MS),
     ROW("timeout_at", MOMENT, timeout_us, "The same as a moment", .rival = "timeout_ms"),
     ROW("on_timeout", WORD, on_timeout, "What becomes of it then. Default: fail",
-        WORDS(on_timeouts)),
+        WORDS(weft_wire_on_timeouts)),
     ROW("reason", TEXT, reason, "What it waits for, for people"),
     ROW("resume_delay_ms", I64, resume_delay_ms, "From the resumption to ready. Default: 0",
         .max = WEFT_DELAY_MAX_MS),
@@ -76,7 +81,7 @@ static const struct weft_wire_field waitpoint[] = {
     ROW("name", TEXT, name, "Its name", REQUIRED),
     ROW("state", WORD, state,
         "pending: no suspension has taken it; open: it takes signals; closed: it does not",
-        WORDS(waitpoint_states)),
+        WORDS(weft_wire_waitpoint_states)),
     ROW("created_at", MOMENT, created_us, "When it was made"),
     ROW("expires_at", MOMENT, expires_us, "When it closes if it is still pending"),
     ROW("signals", I32, signals, "How many have come", .max = INT32_MAX),
@@ -179,6 +184,36 @@ static const struct weft_wire_field signalled[] = {
         WORDS(effects)),
 };
 ANSWER(signalled, "Signalled", "What a signal did.");
+#undef OF
+
+/* ---- What an execution waits for ------------------------------------------------------------- */
+
+#define OF struct weft_waiting
+
+static const struct weft_wire_field waiting_suspension[] = {
+    ROW("at", MOMENT, suspended_us, "Since when it is suspended"),
+    ROW("reason", TEXT, reason, "What it waits for, as its worker says"),
+    ROW("condition", RAW, condition, "Which signals let it go on: see docs/waiting.md"),
+    ROW("timeout_at", MOMENT, timeout_us, "When it times out; null: never, or it has"),
+    ROW("on_timeout", WORD, on_timeout, "What becomes of it then", WORDS(weft_wire_on_timeouts)),
+    ROW("resume_delay_ms", I64, resume_delay_ms, "From the resumption to ready",
+        .max = WEFT_DELAY_MAX_MS),
+    ROW("escalated_at", MOMENT, escalated_us, "When its timeout left it to an operator"),
+};
+static const struct weft_wire_field waiting_resumed[] = {
+    ROW("by", WORD, resumed_by, "What let it go on", WORDS(weft_wire_resumed_by)),
+    ROW("at", MOMENT, resumed_us, "When"),
+    ROW("reason", TEXT, resume_reason, "As the operator said"),
+};
+static const struct weft_wire_field waiting[] = {
+    OBJECT("suspension", waiting_suspension, "Null: it is not suspended",
+           .flags = WEFT_WIRE_BY_FLAG, COUNT(suspended)),
+    ROW("waitpoints", LIST, waitpoint, "Of the suspension", COUNT(waitpoint_count),
+        .of = &weft_wire_waitpoint, .max = WEFT_WAITPOINTS_MAX),
+    OBJECT("resumed", waiting_resumed, "How it went on the last time; null: it never has",
+           .flags = WEFT_WIRE_BY_FLAG, COUNT(resumed)),
+};
+ANSWER(waiting, "Waiting", "What an execution waits for, and how it went on.");
 #undef OF
 
 /* ---- Signing keys ---------------------------------------------------------------------------- */

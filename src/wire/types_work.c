@@ -35,13 +35,8 @@ REQUEST(claim, "Claim", "Asks for work.");
 
 #define OF struct weft_claimed
 
-static const char *const resumed_by[] = {
-    [WEFT_RESUMED_BY_SIGNALS] = "signals",
-    [WEFT_RESUMED_BY_TIMEOUT] = "timeout",
-    [WEFT_RESUMED_BY_OPERATOR] = "operator",
-};
 static const struct weft_wire_field claimed_resumed[] = {
-    ROW("by", WORD, resumed_by, "What let it go on", WORDS(resumed_by)),
+    ROW("by", WORD, resumed_by, "What let it go on", WORDS(weft_wire_resumed_by)),
     ROW("at", MOMENT, resumed_us, "When"),
 };
 static const struct weft_wire_field claimed[] = {
@@ -236,6 +231,7 @@ static const struct weft_wire_field filter[] = {
     ROW("flow", ID, flow, "The flow that it is a member of", OR_NULL),
     ROW("error_class", TEXT, error_class, "The class of the error it ended with"),
     ROW("worker", TEXT, worker, "The worker that holds its lease, or held the last one"),
+    ROW("escalated", BOOL, escalated, "Only suspended ones that were left to an operator"),
     ROW("created_since", MOMENT, created_since_us, "Created then or later"),
     ROW("created_until", MOMENT, created_until_us, "Created before"),
     ROW("finished_since", MOMENT, finished_since_us, "Ended then or later"),

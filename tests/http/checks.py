@@ -30,6 +30,7 @@ ROUTES = [
     "POST /v1/executions/{id}/deadline",
     "POST /v1/executions/{id}/revoke",
     "POST /v1/executions/{id}/resume",
+    "GET /v1/executions/{id}/waiting",
     "GET /v1/executions/{id}/waitpoints",
     "GET /v1/executions/{id}/signals",
     "GET /v1/counts",

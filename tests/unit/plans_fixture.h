@@ -23,7 +23,7 @@ struct plans {
 /* What a plan must and must not have. */
 struct rule {
     enum weft_stmt stmt;
-    const char *index[5]; /* each of these is used */
+    const char *index[8]; /* each of these is used */
     bool drives;          /* the list of ids comes first and probes the rest, in its order */
     bool sorts;           /* it may sort, because what it sorts is bounded by the call */
 };

@@ -33,6 +33,23 @@ static struct weft_suspensions suspend(struct weft *weft, const struct weft_susp
     return answer;
 }
 
+static void test_waiting(struct weft *weft, const struct weft_id *id)
+{
+    struct weft_waiting waiting = {0};
+    struct weft_err err = {0};
+    is_int(weft_waiting(weft, id, &waiting, &err), WEFT_OK, "what it waits for is read");
+    ok(waiting.suspended && waiting.suspended_us > 0 && waiting.timeout_us > waiting.suspended_us,
+       "since when and until when");
+    is_str(waiting.condition, "{\"any\":[{\"waitpoint\":\"a\"},{\"waitpoint\":\"b\"}]}",
+           "the condition comes in canonical text");
+    is_int(waiting.on_timeout, WEFT_ON_TIMEOUT_RESUME, "what happens on its timeout");
+    ok(waiting.waitpoint_count == 2 && strcmp(waiting.waitpoint[1].name, "b") == 0 &&
+           !waiting.waitpoint[1].token,
+       "the waitpoints in the order in which they were made, without tokens");
+    ok(!waiting.resumed, "it has not been resumed");
+    weft_waiting_free(&waiting);
+}
+
 /* Suspend at two waitpoints, signal one of them, claim with the signal. */
 static void test_signal(struct weft *weft, const struct weft_claimed *lease)
 {
@@ -51,6 +68,7 @@ static void test_signal(struct weft *weft, const struct weft_claimed *lease)
     is_str(first.item[0].waitpoint[1].name, "b", "waitpoints are in the order of the item");
     is_str(again.item[0].waitpoint[1].token, first.item[0].waitpoint[1].token,
            "a repeat gives the same token");
+    test_waiting(weft, &lease->id);
     struct weft_signal signal = {.token = first.item[0].waitpoint[1].token,
                                  .name = "yes",
                                  .key = "k",
@@ -65,6 +83,12 @@ static void test_signal(struct weft *weft, const struct weft_claimed *lease)
     is_int(weft_signal(weft, &signal, 1, sent, &err), WEFT_OK, "the first is sent again");
     ok(sent[0].effect == WEFT_SIGNAL_DUPLICATE && sent[0].first == WEFT_SIGNAL_RESUMED,
        "it is a duplicate of one that resumed");
+    struct weft_waiting waiting = {0};
+    is_int(weft_waiting(weft, &lease->id, &waiting, &err), WEFT_OK, "it is read again");
+    ok(!waiting.suspended && waiting.waitpoint_count == 0 && waiting.resumed &&
+           waiting.resumed_by == WEFT_RESUMED_BY_SIGNALS && waiting.resumed_us > 0,
+       "it is not suspended any more, and signals let it go on");
+    weft_waiting_free(&waiting);
     struct weft_claims next = claim(weft);
     const struct weft_claimed *got = next.item;
     ok(got->resumed && got->resumed_by == WEFT_RESUMED_BY_SIGNALS && got->resumed_us > 0,

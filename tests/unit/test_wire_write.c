@@ -119,7 +119,8 @@ static const struct trip trip[] = {
      "{\"lane\":\"l\",\"paused\":false,\"max_running\":0,\"retention_ms\":0,\"weights\":{}}"},
     {"lane count", &weft_wire_lane_count,
      "{\"lane\":\"l\",\"ready\":1,\"delayed\":2,\"blocked\":3,\"running\":4,\"suspended\":5,"
-     "\"held\":6,\"succeeded_1h\":7,\"failed_1h\":8,\"draining\":9}"},
+     "\"held\":6,\"succeeded_1h\":7,\"failed_1h\":8,\"draining\":9,"
+     "\"escalated\":0}"},
     {"ended lease", &weft_wire_ended_lease,
      "{\"id\":\"00000000-0000-7000-8000-000000000001\",\"epoch\":3,\"reason\":\"revoked\"}"},
     {"worker", &weft_wire_worker,
@@ -186,7 +187,8 @@ static const struct trip trip[] = {
      "\"state\":\"running\",\"attempt\":1,\"worker\":\"w\","
      "\"started_at\":\"2026-01-01T00:00:00.001Z\",\"finished_at\":null,\"reason\":null,"
      "\"error\":null,\"after\":[\"b\"],\"join\":{\"policy\":\"any\",\"k\":null,"
-     "\"on_satisfied\":\"cancel_remaining\"},\"fired\":true}],\"next\":\"c\"}"},
+     "\"on_satisfied\":\"cancel_remaining\"},\"fired\":true,"
+     "\"timeout_at\":null,\"escalated\":false,\"waitpoints\":[]}],\"next\":\"c\"}"},
     {"pass that knows of nothing", &weft_wire_pass,
      "{\"name\":\"n\",\"handled\":0,\"failed\":0,\"counters\":{},\"more\":false,"
      "\"next_due_at\":null,\"duration_ms\":0}"},

@@ -238,6 +238,7 @@ static const char *query_list(const struct weft_listing *wanted, struct weft_are
         {"state", filter->state ? weft_state_name(filter->state) : NULL},
         {"tenant", filter->tenant}, {"key", filter->key}, {"error_class", filter->error_class},
         {"worker", filter->worker}, {"id", filter->id},
+        {"escalated", filter->escalated ? "true" : NULL},
         {"created_since", moment_text(arena, filter->created_since_us)},
         {"created_until", moment_text(arena, filter->created_until_us)},
         {"finished_since", moment_text(arena, filter->finished_since_us)},

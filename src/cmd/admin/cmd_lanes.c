@@ -321,6 +321,7 @@ static const struct weft_column count_columns[] = {
     {"DELAYED", WEFT_RIGHT, 0, weft_cell_u64, STATE(DELAYED)},
     {"BLOCKED", WEFT_RIGHT, 3, weft_cell_u64, STATE(BLOCKED)},
     {"SUSPENDED", WEFT_RIGHT, 2, weft_cell_u64, STATE(SUSPENDED)},
+    {"ESCALATED", WEFT_RIGHT, 2, weft_cell_u64, AT(escalated)},
     {"HELD", WEFT_RIGHT, 1, weft_cell_u64, STATE(HELD)},
     {"DRAINING", WEFT_RIGHT, 4, weft_cell_u64, AT(draining)},
     {"DONE/1H", WEFT_RIGHT, 0, weft_cell_u64, AT(succeeded_1h)},
@@ -338,6 +339,7 @@ static void put_counts_table(const struct weft_cli *cli, const struct weft_count
         all.succeeded_1h += counts->item[i].succeeded_1h;
         all.failed_1h += counts->item[i].failed_1h;
         all.draining += counts->item[i].draining;
+        all.escalated += counts->item[i].escalated;
     }
     if (counts->count > 1)
         weft_table_row(table, &all);

@@ -74,6 +74,7 @@ static struct weft_filter pick_filter(const struct weft_cli *cli, enum weft_pick
         .key = weft_cli_get(cli, "key"),
         .error_class = weft_cli_get(cli, "error-class"),
         .worker = weft_cli_get(cli, "worker"),
+        .escalated = weft_cli_has(cli, "escalated"),
     };
     struct weft_id_short short_form;
     if (state && filter.state == WEFT_STATE_NONE)

@@ -26,6 +26,7 @@
     {"tenant", 0, "NAME", "only those of this tenant", NULL},                                      \
     {"key", 0, "KEY", "only the one with this idempotency key", NULL},                             \
     {"flow", 0, "ID", "only members of this flow", NULL},                                          \
+    {"escalated", 0, NULL, "only suspended ones that were left to an operator", NULL},             \
     {"tag", 0, "KEY=VALUE", "only those with this tag", NULL}
 /* clang-format on */
 

@@ -170,6 +170,8 @@ static const struct {
     {"WEFT_CA_FILE", "Certificates to trust, unless --ca-file is given."},
     {"WEFT_NAMESPACE", "The namespace, unless --namespace is given."},
     {"WEFT_CONFIG", "The settings file of `weft serve`, unless --config is given."},
+    {"WEFT_SIGNING_KEY_FILE",
+     "Over a store: the file with the keys of signal tokens, as its servers have it."},
     {"NO_COLOR", "When set, no colours are used unless --color always is given."},
     {"COLUMNS", "How wide tables may be; otherwise the terminal is asked."},
 };

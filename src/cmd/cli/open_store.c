@@ -89,7 +89,8 @@ struct weft *weft_cli_open(struct weft_cli *cli)
     const struct weft_options options = {.ns = weft_cli_namespace(cli),
                                          .token = weft_cli_or_env(cli, "token", "WEFT_TOKEN"),
                                          .ca_file = weft_cli_or_env(cli, "ca-file", "WEFT_CA_FILE"),
-                                         .must_exist = !may_create_store(cli)};
+                                         .must_exist = !may_create_store(cli),
+                                         .signing_key_file = weft_env("WEFT_SIGNING_KEY_FILE")};
     if (!cli->weft && weft_open(weft_cli_target(cli), &options, &cli->weft, &err))
         weft_quit(weft_cli_fail(&err));
     return cli->weft;

@@ -150,8 +150,22 @@ static const char *after_text(const struct tree *tree, uint32_t number)
     return weft_arena_printf(tree->arena, "all of %s", text);
 }
 
+/* "waits for a, b": the reason that the worker gave, or the names of the waitpoints. */
+static const char *waits_for(const struct weft_flow_node *node, struct weft_arena *arena)
+{
+    const char *what = node->reason;
+    if (!what && node->waitpoint_count > 0)
+        what = weft_joined(arena, node->waitpoints, node->waitpoint_count, ", ");
+    else if (!what)
+        what = node->timeout_us ? "its timeout" : "an operator";
+    return weft_arena_printf(arena, "%s %s", node->escalated ? "escalated: waits for" : "waits for",
+                             what);
+}
+
 static const char *note_of(const struct tree *tree, const struct weft_flow_node *node)
 {
+    if (node->state == WEFT_STATE_SUSPENDED)
+        return waits_for(node, tree->arena);
     if (node->error_class)
         return weft_arena_printf(tree->arena, "%s%s%s", node->error_class,
                                  node->error_message ? ": " : "",
@@ -176,7 +190,8 @@ static void put_node(struct weft_table *table, const struct tree *tree, uint32_t
         weft_table_cell(table, "%s", "");
     weft_cell_id(table, &node->id);
     weft_table_cell(table, "%s", after_text(tree, number));
-    weft_table_cell(table, "%s", note_of(tree, node));
+    weft_table_paint(table, node->escalated ? weft_state_color(WEFT_STATE_FAILED) : NULL, "%s",
+                     note_of(tree, node));
 }
 
 /* "3 succeeded, 2 blocked" */
@@ -247,12 +262,13 @@ static void put_tally(const struct walk *walk, const struct tally *tally, const 
 
 /* ---- Long rows ------------------------------------------------------------------------------- */
 
-/* True for the first failed nodes of a long row, which are drawn. */
+/* True for the first nodes of a long row that failed or were escalated: these are drawn. */
 static bool is_wanted(const struct tree *tree, uint32_t node, uint32_t *failed)
 {
     enum weft_state state = tree->page->node[node].state;
-    bool wanted =
-        (state == WEFT_STATE_FAILED || state == WEFT_STATE_EXPIRED) && *failed < SHOWN_AT_ONCE;
+    bool wanted = (state == WEFT_STATE_FAILED || state == WEFT_STATE_EXPIRED ||
+                   tree->page->node[node].escalated) &&
+                  *failed < SHOWN_AT_ONCE;
     *failed += wanted;
     return wanted;
 }
@@ -418,15 +434,16 @@ void weft_flow_draw(const struct weft_cli *cli, const struct weft_flow_page *pag
 
 /* ---- Graphviz -------------------------------------------------------------------------------- */
 
-static const char *dot_color(enum weft_state state)
+static const char *dot_color(const struct weft_flow_node *node)
 {
     static const char *const color[WEFT_STATE_COUNT] = {
         [WEFT_STATE_SUCCEEDED] = "palegreen", [WEFT_STATE_FAILED] = "lightcoral",
         [WEFT_STATE_EXPIRED] = "lightcoral",  [WEFT_STATE_CANCELLED] = "lightgrey",
         [WEFT_STATE_SKIPPED] = "lightgrey",   [WEFT_STATE_RUNNING] = "lightskyblue",
         [WEFT_STATE_READY] = "khaki",         [WEFT_STATE_DELAYED] = "khaki",
+        [WEFT_STATE_SUSPENDED] = "orange",
     };
-    return color[state] ? color[state] : "white";
+    return node->escalated ? "orangered" : color[node->state] ? color[node->state] : "white";
 }
 
 /* Names of nodes and flows hold no character that must be escaped. */
@@ -438,8 +455,8 @@ void weft_flow_dot(const struct weft_flow_page *page)
            page->flow.name ? page->flow.name : id);
     for (size_t i = 0; i < page->count; i++) {
         const struct weft_flow_node *node = &page->node[i];
-        printf("  \"%s\" [fillcolor=%s, tooltip=\"%s\"", node->name, dot_color(node->state),
-               weft_state_name(node->state));
+        printf("  \"%s\" [fillcolor=%s, tooltip=\"%s%s\"", node->name, dot_color(node),
+               weft_state_name(node->state), node->escalated ? ", escalated" : "");
         if (node->join == WEFT_JOIN_ANY)
             printf(", label=\"%s\\nany of %zu\"", node->name, node->after_count);
         else if (node->join == WEFT_JOIN_QUORUM)

@@ -13,10 +13,9 @@
 #include "base/moment.h"
 #include "base/str.h"
 #include "cmd/cli/filter_args.h"
-#include "cmd/cli/output.h"
+#include "cmd/job/show.h"
 
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -32,12 +31,28 @@ static void put_error_line(struct weft_table *table, const char *error_class, co
                     error_class && line[0] ? ": " : "", line);
 }
 
+/* Of a suspended one: that an operator must look, and what it waits for or until when. */
+static void put_suspended(struct weft_table *table, const struct weft_execution *item)
+{
+    char ago[WEFT_AGO_TEXT];
+    const char *color = item->escalated ? weft_state_color(WEFT_STATE_FAILED) : NULL;
+    const char *what = item->reason;
+    weft_ago(item->timeout_us, weft_wall_us(), ago);
+    if (!what)
+        what =
+            item->timeout_us ? weft_arena_printf(weft_table_arena(table), "times out %s", ago) : "";
+    weft_table_paint(table, color, "%s%s%s", item->escalated ? "escalated" : "",
+                     item->escalated && *what ? ": " : "", what);
+}
+
 /* DETAIL: the error, the reason of a stop, the run time, or the worker. */
 static void put_detail(struct weft_table *table, const void *field)
 {
     const struct weft_execution *item = field;
     if (item->error_class)
         put_error_line(table, item->error_class, item->error_message);
+    else if (item->state == WEFT_STATE_SUSPENDED)
+        put_suspended(table, item);
     else if (item->reason)
         weft_table_cell(table, "%s", item->reason);
     else if (item->state == WEFT_STATE_DELAYED)
@@ -180,7 +195,7 @@ const struct weft_command weft_command_ls = {
         "--long and with --json the whole id. NODE, with --flow: its name in the flow. LANE, KIND, "
         "STATE: as submitted, and what became of it. TRY: the number of its attempt. AGE: since it "
         "was submitted. DETAIL: the worker that has it, the last line of the error it met, when it "
-        "runs, or the reason it was stopped for.\n\n"
+        "runs, the reason it was stopped for, or what a suspended one waits for.\n\n"
         "--since and --until are compared with the moment at which an execution ended when --state "
         "is one of succeeded, failed, cancelled, expired and skipped, otherwise with the moment at "
         "which it was submitted. They take how long ago (30s, 5m, 1h, 7d, 2w) or a moment such as "
@@ -207,76 +222,44 @@ const struct weft_command weft_command_ls = {
 
 /* ---- weft show ------------------------------------------------------------------------------- */
 
-WEFT_PRINTF(2, 3)
-static void put_field(const char *label, const char *fmt, ...)
-{
-    char *text;
-    va_list args;
-    va_start(args, fmt);
-    int size = vasprintf(&text, fmt, args);
-    va_end(args);
-    if (size < 0)
-        weft_oom(0);
-    printf("%-13s ", label);
-    weft_put_clean(stdout, text);
-    putchar('\n');
-    free(text);
-}
-
-static void put_text(const char *label, const char *text)
-{
-    if (text)
-        put_field(label, "%s", text);
-}
-
 /* The class, then the message of the error, one line below the other. */
 static void put_error(const char *error_class, const char *message)
 {
     if (!error_class)
         return;
     size_t size = message ? strcspn(message, "\n") : 0;
-    put_field("error", "%s%s%.*s", error_class, message ? ": " : "", (int)size,
-              message ? message : "");
+    weft_show_field("error", "%s%s%.*s", error_class, message ? ": " : "", (int)size,
+                    message ? message : "");
     for (const char *at = message ? message + size : ""; *at; at += size) {
         size = strcspn(++at, "\n");
         if (at[size] || size > 0) /* the last line may end with a newline, or with none */
-            put_field("", "%.*s", (int)size, at);
+            weft_show_field("", "%.*s", (int)size, at);
     }
-}
-
-static void put_moment(const char *label, weft_usec moment_us)
-{
-    char text[WEFT_MOMENT_TEXT], ago[WEFT_AGO_TEXT];
-    if (moment_us == 0)
-        return;
-    weft_moment_print(moment_us, text);
-    weft_ago(moment_us, weft_wall_us(), ago);
-    put_field(label, "%s (%s)", text, ago);
 }
 
 static void put_facts(const struct weft_cli *cli, const struct weft_execution *item)
 {
     char id[WEFT_ID_TEXT];
     weft_id_print(&item->id, id);
-    put_field("id", "%s", id);
+    weft_show_field("id", "%s", id);
     printf("%-13s ", "state");
     weft_put_painted(weft_cli_color(cli) ? weft_state_color(item->state) : NULL,
                      weft_state_name(item->state));
     putchar('\n');
-    put_text("namespace", item->ns);
-    put_text("lane", item->lane);
-    put_text("kind", item->kind);
-    put_text("tenant", item->tenant);
-    put_text("key", item->key);
+    weft_show_text("namespace", item->ns);
+    weft_show_text("lane", item->lane);
+    weft_show_text("kind", item->kind);
+    weft_show_text("tenant", item->tenant);
+    weft_show_text("key", item->key);
     if (item->node) {
         weft_id_print(&item->flow, id);
-        put_field("flow", "%s, node %s", id, item->node);
+        weft_show_field("flow", "%s, node %s", id, item->node);
     }
-    put_field("priority", "%d", item->priority);
+    weft_show_field("priority", "%d", item->priority);
     for (size_t i = 0; i < item->tag_count; i++)
-        put_field("tag", "%s=%s", item->tags[i].key, item->tags[i].value);
+        weft_show_field("tag", "%s=%s", item->tags[i].key, item->tags[i].value);
     for (size_t i = 0; i < item->capability_count; i++)
-        put_text("capability", item->capabilities[i]);
+        weft_show_text("capability", item->capabilities[i]);
 }
 
 /* ---- Retries --------------------------------------------------------------------------------- */
@@ -324,8 +307,8 @@ static void put_attempt(const struct weft_execution *item, struct weft_arena *ar
     if (item->attempt > used + unused)
         in_all =
             weft_arena_printf(arena, ", number %d with those before its replay", item->attempt);
-    put_field("attempt", "%d of %d%s%s%s%s%s", used + next, most, living ? "" : " used", when,
-              in_all, why ? ", not retried: " : "", why ? why : "");
+    weft_show_field("attempt", "%d of %d%s%s%s%s%s", used + next, most, living ? "" : " used", when,
+                    in_all, why ? ", not retried: " : "", why ? why : "");
 }
 
 /* A span from a policy: "1 h" where weft_span() says "60 m". */
@@ -345,23 +328,23 @@ static void put_policy(const struct weft_policy *policy)
     whole_span(policy->initial_ms > 0 ? policy->initial_ms : 0, first);
     whole_span(policy->max_ms, longest);
     if (policy->max_attempts == 1)
-        put_field("retries", "none");
+        weft_show_field("retries", "none");
     else if (policy->initial_ms <= 0)
-        put_field("retries", "at once");
+        weft_show_field("retries", "at once");
     else if (policy->backoff == WEFT_BACKOFF_FIXED)
-        put_field("retries", "every %s%s", policy->initial_ms < policy->max_ms ? first : longest,
-                  spread);
+        weft_show_field("retries", "every %s%s",
+                        policy->initial_ms < policy->max_ms ? first : longest, spread);
     else
-        put_field("retries", "exponential from %s, factor %g, at most %s%s", first, policy->factor,
-                  longest, spread);
+        weft_show_field("retries", "exponential from %s, factor %g, at most %s%s", first,
+                        policy->factor, longest, spread);
     for (size_t i = 0; i < policy->no_retry_count; i++)
-        put_text("no retry", policy->no_retry[i]);
+        weft_show_text("no retry", policy->no_retry[i]);
 }
 
 static void put_retries(const struct weft_execution *item)
 {
     if (!item->policy) { /* an older server */
-        put_field("attempt", "%d", item->attempt);
+        weft_show_field("attempt", "%d", item->attempt);
         return;
     }
     struct weft_arena *arena = weft_arena_new();
@@ -374,21 +357,21 @@ static void put_progress(const struct weft_execution *item)
 {
     put_retries(item);
     if (item->lost > 0)
-        put_field("lost leases", "%d", item->lost);
-    put_text("worker", item->worker);
+        weft_show_field("lost leases", "%d", item->lost);
+    weft_show_text("worker", item->worker);
     if (item->percent >= 0)
-        put_field("progress", "%d %%%s%s", item->percent, item->note ? ", " : "",
-                  item->note ? item->note : "");
-    put_text("reason", item->reason);
-    put_text("ended by", item->by);
+        weft_show_field("progress", "%d %%%s%s", item->percent, item->note ? ", " : "",
+                        item->note ? item->note : "");
+    weft_show_text("reason", item->reason);
+    weft_show_text("ended by", item->by);
     put_error(item->error_class, item->error_message);
-    put_moment("created", item->created_us);
-    put_moment("runs at", item->run_at_us);
-    put_moment("started", item->started_us);
-    put_moment("claimed", item->claimed_us);
-    put_moment("lease ends", item->lease_expires_us);
-    put_moment("deadline", item->deadline_us);
-    put_moment("finished", item->finished_us);
+    weft_show_moment("created", item->created_us);
+    weft_show_moment("runs at", item->run_at_us);
+    weft_show_moment("started", item->started_us);
+    weft_show_moment("claimed", item->claimed_us);
+    weft_show_moment("lease ends", item->lease_expires_us);
+    weft_show_moment("deadline", item->deadline_us);
+    weft_show_moment("finished", item->finished_us);
 }
 
 /* The beginning of bytes that are text; of other bytes only their number. */
@@ -397,10 +380,10 @@ static void put_preview(const char *label, const struct weft_bytes *bytes)
     const char *data = bytes->data, *type = bytes->content_type ? bytes->content_type : "bytes";
     size_t size = weft_utf8_cut(data, bytes->size, PREVIEW_MAX);
     if (bytes->size > 0 && weft_utf8_valid(data, size))
-        put_field(label, "%.*s%s (%zu bytes, %s)", (int)size, data, size < bytes->size ? "..." : "",
-                  bytes->size, type);
+        weft_show_field(label, "%.*s%s (%zu bytes, %s)", (int)size, data,
+                        size < bytes->size ? "..." : "", bytes->size, type);
     else
-        put_field(label, "%zu bytes, %s", bytes->size, type);
+        weft_show_field(label, "%zu bytes, %s", bytes->size, type);
 }
 
 static void put_attempt_error(struct weft_table *table, const void *item)
@@ -431,14 +414,26 @@ static void put_attempts(const struct weft_cli *cli, const struct weft_attempts 
 struct record {
     const struct weft_execution *item;
     struct weft_attempts attempts;
+    struct weft_waiting waiting; /* of one that is suspended, or has been */
     struct weft_bytes payload, result;
 };
+
+/* True for an execution that is suspended or has been: only these have more to read. */
+static bool has_waited(const struct record *record)
+{
+    bool waited = record->item->state == WEFT_STATE_SUSPENDED;
+    for (size_t i = 0; i < record->attempts.count && !waited; i++)
+        waited = strcmp(record->attempts.item[i].ended, "suspended") == 0;
+    return waited;
+}
 
 static enum weft_rc read_record(struct weft *weft, struct record *record, struct weft_err *err)
 {
     const struct weft_id *id = &record->item->id;
     enum weft_rc rc = weft_attempts(weft, id, &record->attempts, err);
-    if (!rc)
+    if (!rc && has_waited(record))
+        rc = weft_waiting(weft, id, &record->waiting, err);
+    if (!rc || rc == WEFT_NOT_FOUND) /* an older server does not know the path */
         rc = weft_payload(weft, id, &record->payload, err);
     if (!rc || rc == WEFT_NOT_FOUND) /* bytes that are not there are no failure */
         rc = weft_result(weft, id, &record->result, err);
@@ -449,10 +444,12 @@ static void put_record(const struct weft_cli *cli, const struct record *record)
 {
     put_facts(cli, record->item);
     put_progress(record->item);
+    weft_show_waiting(&record->item->id, &record->waiting);
     if (record->payload.arena)
         put_preview("payload", &record->payload);
     if (record->result.arena)
         put_preview("result", &record->result);
+    weft_show_waitpoints(cli, &record->waiting);
     put_attempts(cli, &record->attempts);
 }
 
@@ -465,6 +462,8 @@ static void put_record_json(const struct record *record)
     for (size_t i = 0; i < record->attempts.count; i++)
         weft_wire_write(&weft_wire_attempt, &record->attempts.item[i], &out.json);
     weft_json_end_array(&out.json);
+    if (record->waiting.arena)
+        weft_wire_write_members(&weft_wire_waiting, &record->waiting, &out.json);
     weft_json_out_bytes(&out, "payload", &record->payload);
     weft_json_out_bytes(&out, "result", &record->result);
     weft_json_out_end_object(&out);
@@ -498,6 +497,7 @@ static enum weft_exit show(const struct weft_cli *cli, struct weft *weft,
     else
         put_record(cli, &record);
     weft_attempts_free(&record.attempts);
+    weft_waiting_free(&record.waiting);
     weft_bytes_free(&record.payload);
     weft_bytes_free(&record.result);
     return code;
@@ -518,7 +518,9 @@ const struct weft_command weft_command_show = {
     .summary = "show one execution with its history",
     .about =
         "All its fields, how each of its leases ended, and the beginning of its payload and "
-        "result. --payload and --result write those bytes as they are and nothing else. With "
+        "result. Of a suspended one also what it waits for, with its waitpoints and its timeout, "
+        "and what you can do about it; of one that went on, what resumed it. --payload and "
+        "--result write those bytes as they are and nothing else. With "
         "--wait the exit code tells how it ended.",
     .example =
         "weft show 01932c07-5f3e-7a10-8c51-0123456789ab\n"

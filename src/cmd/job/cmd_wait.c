@@ -78,8 +78,8 @@ const struct weft_command weft_command_signal = {
 
 static void put_state(struct weft_table *table, const void *item)
 {
-    static const char *const word[] = {"pending", "open", "closed"};
-    weft_table_cell(table, "%s", word[((const struct weft_waitpoint *)item)->state]);
+    enum weft_waitpoint_state state = ((const struct weft_waitpoint *)item)->state;
+    weft_table_cell(table, "%s", weft_wire_waitpoint_states[state]);
 }
 
 #define AT(member) offsetof(struct weft_waitpoint, member)

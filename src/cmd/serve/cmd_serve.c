@@ -293,8 +293,8 @@ const struct weft_command weft_command_serve = {
     .about =
         "Opens the store, brings its schema up to date, and serves the HTTP API until SIGTERM or "
         "SIGINT; then it finishes what is in flight, within --grace, and exits with 0. A second "
-        "signal ends it at once. SIGHUP reads the tokens, the certificate with its key and the "
-        "settings of the scanners anew.\n\n"
+        "signal ends it at once. SIGHUP reads the tokens, the certificate with its key, the "
+        "signing keys and the settings of the scanners anew.\n\n"
         "Without settings it serves the file weft.db in the current folder at "
         "http://127.0.0.1:7717. Any number of servers may share one PostgreSQL. Tokens are "
         "required as soon as it listens on anything but loopback; see weft-token(1).\n\n"

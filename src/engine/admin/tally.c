@@ -320,6 +320,7 @@ static void add_count(struct weft_lane_count *sum, const struct weft_lane_count 
     for (size_t state = 0; state < WEFT_LEN(sum->count); state++)
         sum->count[state] += more->count[state];
     sum->draining += more->draining;
+    sum->escalated += more->escalated;
     sum->succeeded_1h += more->succeeded_1h;
     sum->failed_1h += more->failed_1h;
 }
@@ -344,8 +345,9 @@ static size_t put_living(const struct weft_rows *rows, struct counted *item)
         const struct weft_counts_out *row = &weft_out_counts(rows)[i];
         int64_t state = row->state;
         item[i] = (struct counted){.ns = row->namespace, .lane = row->lane};
-        *(state == WEFT_STATE_NONE ? &item[i].count.draining : &item[i].count.count[state]) =
-            row->number;
+        *(state < 0                  ? &item[i].count.escalated
+          : state == WEFT_STATE_NONE ? &item[i].count.draining
+                                     : &item[i].count.count[state]) = row->number;
     }
     return rows->count;
 }

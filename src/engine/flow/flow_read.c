@@ -12,12 +12,14 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/id.h"
+#include "core/capset.h"
 #include "core/cursor.h"
 #include "core/spec.h"
 #include "engine/engine_state.h"
 #include "engine/flow/flow_hold.h"
 #include "engine/job/list.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 enum {
@@ -104,10 +106,16 @@ static enum weft_rc read_settled(struct weft_engine *engine, struct flow_call *a
     }
 }
 
-static struct weft_flow_node read_node(struct weft_engine *engine,
-                                       const struct weft_flow_page_out *row)
+static int by_text(const void *a, const void *b)
 {
-    return (struct weft_flow_node){
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+static struct weft_flow_node read_node(struct weft_engine *engine,
+                                       const struct weft_flow_page_out *row,
+                                       struct weft_arena *arena)
+{
+    struct weft_flow_node node = {
         .name = row->name,
         .id = row->id,
         .state = row->state,
@@ -123,7 +131,16 @@ static struct weft_flow_node read_node(struct weft_engine *engine,
         .on_satisfied =
             row->let_run ? WEFT_ON_SATISFIED_LET_RUN : WEFT_ON_SATISFIED_CANCEL_REMAINING,
         .fired = row->fired != WEFT_FIRED_NOT,
+        .timeout_us = row->timeout.value,
+        .escalated = row->escalated.set,
     };
+    if (row->waitpoints) { /* names with commas, as a capset */
+        const char *const *names = weft_capset_split(row->waitpoints, arena, &node.waitpoint_count);
+        const char **sorted = weft_arena_dup(arena, names, node.waitpoint_count * sizeof(*names));
+        qsort(sorted, node.waitpoint_count, sizeof(*sorted), by_text);
+        node.waitpoints = sorted;
+    }
+    return node;
 }
 
 /* How many of the rows make the page: as many as were asked for, and bounded in their upstreams. */
@@ -183,7 +200,7 @@ static enum weft_rc read_nodes(struct weft_engine *engine, const struct flow_cal
         return rc;
     struct weft_flow_node *node = weft_new_array(arena, struct weft_flow_node, count);
     for (size_t i = 0; i < count; i++)
-        node[i] = read_node(engine, &weft_out_flow_page(rows)[i]);
+        node[i] = read_node(engine, &weft_out_flow_page(rows)[i], arena);
     page->node = node;
     page->count = count;
     if (count < rows->count)

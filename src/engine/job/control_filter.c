@@ -83,8 +83,9 @@ static bool filter_empty(const struct weft_filter *filter)
 {
     return !filter->lane && !filter->kind && !filter->tenant && !filter->key && !filter->tag &&
            filter->state == WEFT_STATE_NONE && weft_id_is_zero(&filter->flow) &&
-           !filter->error_class && !filter->worker && !filter->created_since_us &&
-           !filter->created_until_us && !filter->finished_since_us && !filter->finished_until_us;
+           !filter->error_class && !filter->worker && !filter->escalated &&
+           !filter->created_since_us && !filter->created_until_us && !filter->finished_since_us &&
+           !filter->finished_until_us;
 }
 
 /* A sweep under way. */

@@ -163,6 +163,7 @@ enum {
     SOURCE_ALL_IDS,
     SOURCE_MEMBERS,
     SOURCE_LIVING_MEMBERS,
+    SOURCE_ESCALATED,
 };
 
 static bool of_the_living(const struct weft_listing *listing)
@@ -178,8 +179,9 @@ static int source_of(const struct weft_listing *listing)
     enum weft_state state = listing->filter.state;
     bool by_id = listing->filter.id || listing->filter.key; /* few spans: the ids are a range */
     if (weft_id_is_zero(&listing->filter.flow)) {
-        /* No operation leads to the two states without an index. */
-        bool indexed = state != WEFT_STATE_SUSPENDED && state != WEFT_STATE_HELD;
+        if (listing->filter.escalated)
+            return SOURCE_ESCALATED;
+        bool indexed = state != WEFT_STATE_HELD; /* which no operation leads to */
         return of_the_living(listing) && indexed && !by_id ? SOURCE_LIVING : SOURCE_SPANS;
     }
     return of_the_living(listing) ? SOURCE_LIVING_MEMBERS : SOURCE_MEMBERS;
@@ -219,6 +221,7 @@ static struct weft_cursor_list cursor_list(const struct weft_listing *listing,
         number_text(filter->created_until_us, arena),
         number_text(filter->finished_since_us, arena),
         number_text(filter->finished_until_us, arena),
+        filter->escalated ? "escalated" : NULL,
     };
     return (struct weft_cursor_list){.name = name[listing->source],
                                      .ns = filter->ns,
@@ -239,6 +242,7 @@ static void list_call(struct weft_call *call, struct weft_arena *arena,
     in->created_until = weft_unless_zero(given->created_until_us);
     in->finished_since = weft_unless_zero(given->finished_since_us);
     in->finished_until = weft_unless_zero(given->finished_until_us);
+    in->escalated = given->escalated;
     in->kind = given->kind;
     in->tag = filter->needle;
     in->error_class = given->error_class;

@@ -44,6 +44,7 @@ static void forget(struct weft_signing_key *key, size_t count)
 void weft_keys_done(struct weft_keys *keys)
 {
     forget(keys->key, keys->count);
+    weft_key_file_free(keys->file);
     pthread_mutex_destroy(&keys->lock);
     pthread_cond_destroy(&keys->looked);
 }
@@ -106,16 +107,43 @@ static enum weft_rc read_keys(struct weft_engine *engine, struct weft_err *err)
     return rc;
 }
 
-/* A key by its number, 0: the newest. False: it is not in memory. */
+/* What the store's keys are good for, beside a file; under keys.lock. */
+static bool store_signs(const struct weft_keys *keys)
+{
+    return !keys->file || keys->file->store_signs;
+}
+
+static bool store_verifies(const struct weft_keys *keys)
+{
+    return !keys->file || keys->file->store;
+}
+
+/* A key of the file, 0: its first. False: there is none. */
+static bool find_in_file(const struct weft_key_file *file, int32_t id,
+                         struct weft_signing_key *ret_key)
+{
+    for (size_t i = 0; i < file->count; i++)
+        if (id == 0 || file->key[i].id == id) {
+            *ret_key = (struct weft_signing_key){.id = file->key[i].id};
+            memcpy(ret_key->secret, file->key[i].secret, sizeof(ret_key->secret));
+            return true;
+        }
+    return false;
+}
+
+/* A key by its number, 0: the one that signs. False: it is not in memory. */
 static bool find(struct weft_keys *keys, int32_t id, struct weft_signing_key *ret_key)
 {
     bool found = false;
     pthread_mutex_lock(&keys->lock);
-    for (size_t i = 0; i < keys->count; i++)
-        if (keys->key[i].id == id || (id == 0 && i == keys->count - 1)) {
-            *ret_key = keys->key[i];
-            found = true;
-        }
+    if (id >= WEFT_FILE_KEY_FIRST || (id == 0 && !store_signs(keys)))
+        found = keys->file && find_in_file(keys->file, id, ret_key);
+    else
+        for (size_t i = 0; store_verifies(keys) && i < keys->count; i++)
+            if (keys->key[i].id == id || (id == 0 && i == keys->count - 1)) {
+                *ret_key = keys->key[i];
+                found = true;
+            }
     pthread_mutex_unlock(&keys->lock);
     return found;
 }
@@ -130,6 +158,23 @@ static bool may_exist(struct weft_keys *keys, int32_t id)
     bool may = id > (keys->count > 0 ? keys->key[keys->count - 1].id : 0);
     pthread_mutex_unlock(&keys->lock);
     return may;
+}
+
+static bool signs_by_store(struct weft_keys *keys)
+{
+    pthread_mutex_lock(&keys->lock);
+    bool signs = store_signs(keys);
+    pthread_mutex_unlock(&keys->lock);
+    return signs;
+}
+
+/* Whether the store may have a key of this number that is good for a token. */
+static bool is_stored(struct weft_keys *keys, int32_t id)
+{
+    pthread_mutex_lock(&keys->lock);
+    bool stored = id < WEFT_FILE_KEY_FIRST && store_verifies(keys);
+    pthread_mutex_unlock(&keys->lock);
+    return stored;
 }
 
 /* Whether the keys in memory are those of a moment ago, as far as this process can know. */
@@ -194,18 +239,52 @@ static enum weft_rc make_key(struct weft_engine *engine, struct making *making,
     return rc ? rc : read_keys(engine, err);
 }
 
+static enum weft_rc use_body(struct weft_tx *tx, void *context, struct weft_err *err)
+{
+    (void)context;
+    struct weft_call call;
+    weft_call_waiting_used(&call, tx->arena)->oldest = OLDEST_BINARY;
+    return weft_tx_run(tx, &call, 1, NULL, err);
+}
+
+/*
+ * With a file no key is made, and the store must know all the same that waiting is used: binaries
+ * that do not know it may not use the store any more.
+ */
+static enum weft_rc note_use(struct weft_engine *engine, struct weft_err *err)
+{
+    struct weft_keys *keys = &engine->keys;
+    pthread_mutex_lock(&keys->lock);
+    bool noted = keys->used;
+    pthread_mutex_unlock(&keys->lock);
+    if (noted)
+        return WEFT_OK;
+    struct weft_tx tx = {.engine = engine, .arena = weft_arena_new()};
+    enum weft_rc rc = weft_tx_do(&tx, WEFT_TX_WRITE, use_body, NULL, err);
+    weft_arena_free(tx.arena);
+    pthread_mutex_lock(&keys->lock);
+    keys->used |= !rc;
+    pthread_mutex_unlock(&keys->lock);
+    return rc;
+}
+
 /* ---- Use ------------------------------------------------------------------------------------- */
 
 enum weft_rc weft_keys_current(struct weft_engine *engine, struct weft_signing_key *ret_key,
                                struct weft_err *err)
 {
-    enum weft_rc rc = is_fresh(&engine->keys) ? WEFT_OK : read_keys(engine, err);
-    if (rc || find(&engine->keys, 0, ret_key))
-        return rc;
+    struct weft_keys *keys = &engine->keys;
     struct making first = {0};
-    rc = make_key(engine, &first, err);
-    if (!rc && !find(&engine->keys, 0, ret_key))
-        rc = weft_fail(err, WEFT_INTERNAL, "the first signing key is not there");
+    enum weft_rc rc = !signs_by_store(keys) || is_fresh(keys) ? WEFT_OK : read_keys(engine, err);
+    if (rc)
+        return rc;
+    if (!find(keys, 0, ret_key)) {
+        rc = make_key(engine, &first, err);
+        if (!rc && !find(keys, 0, ret_key))
+            rc = weft_fail(err, WEFT_INTERNAL, "the first signing key is not there");
+    }
+    if (!rc && ret_key->id >= WEFT_FILE_KEY_FIRST)
+        rc = note_use(engine, err);
     return rc;
 }
 
@@ -272,10 +351,11 @@ enum weft_rc weft_keys_verify(struct weft_engine *engine, const char *text, weft
     struct weft_signing_key key = {0};
     if (!weft_signal_token_parse(text, &token, mac))
         return weft_keys_refuse(err);
-    bool found = find(keys, token.key, &key), look = !found && may_exist(keys, token.key);
+    bool found = find(keys, token.key, &key), stored = is_stored(keys, token.key);
+    bool look = stored && !found && may_exist(keys, token.key);
     if (look && since_us == 0)
         return weft_fail(err, WEFT_BUSY, "the signing keys must be read first");
-    if (since_us > 0 && (look || !is_fresh(keys))) {
+    if (stored && since_us > 0 && (look || !is_fresh(keys))) {
         enum weft_rc rc = read_since(engine, since_us, err);
         if (rc)
             return rc;
@@ -312,17 +392,27 @@ static struct weft_signing_keys list_keys(struct weft_engine *engine, struct wef
 {
     struct weft_keys *keys = &engine->keys;
     pthread_mutex_lock(&keys->lock);
+    size_t in_file = keys->file ? keys->file->count : 0, count = 0;
     struct weft_signing_key_info *item =
-        weft_new_array(arena, struct weft_signing_key_info, keys->count + 1);
-    size_t count = 0;
-    for (size_t i = 0; i < keys->count; i++)
+        weft_new_array(arena, struct weft_signing_key_info, in_file + keys->count + 1);
+    for (size_t i = 0; i < in_file; i++)
+        item[count++] = (struct weft_signing_key_info){.key_id = keys->file->key[i].id,
+                                                       .current = i == 0 && !store_signs(keys)};
+    for (size_t i = 0; store_verifies(keys) && i < keys->count; i++)
         if (is_good(engine, &keys->key[i]))
             item[count++] = (struct weft_signing_key_info){.key_id = keys->key[i].id,
                                                            .created_us = keys->key[i].created_us,
                                                            .retires_us = keys->key[i].retires_us,
-                                                           .current = i + 1 == keys->count};
+                                                           .current = i + 1 == keys->count &&
+                                                                      store_signs(keys)};
     pthread_mutex_unlock(&keys->lock);
     return (struct weft_signing_keys){.item = item, .count = count};
+}
+
+enum weft_rc weft_engine_keys_load(struct weft_engine *engine, const char *path,
+                                   struct weft_err *err)
+{
+    return weft_keys_load(&engine->keys, path, err);
 }
 
 enum weft_rc weft_engine_keys(struct weft_engine *engine, struct weft_arena *arena,
@@ -341,6 +431,9 @@ enum weft_rc weft_engine_key_rotate(struct weft_engine *engine, const struct wef
     if (in->grace_ms < 0 || in->grace_ms > WEFT_DELAY_MAX_MS)
         return weft_invalid(err, "grace_ms", "grace_ms must be 0 to %lld",
                             (long long)WEFT_DELAY_MAX_MS);
+    if (!signs_by_store(&engine->keys))
+        return weft_hint(err, weft_fail(err, WEFT_CONFLICT, "the signing keys come from a file"),
+                         "add a key to signing_key_file of each server and send SIGHUP");
     struct making making = {.another = true, .grace_us = in->grace_ms * WEFT_MS};
     enum weft_rc rc = make_key(engine, &making, err);
     if (!rc)

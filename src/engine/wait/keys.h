@@ -10,8 +10,12 @@
  * changed, and when a call meets a token of a key that it does not know: once for a call, however
  * many tokens it has, once for calls that come together, and at most 50 times a second. So a token
  * of another replica's new key is good at once, and tokens that are made up cost the store little.
+ *
+ * With a file of keys (core/key_file.h) its first key signs, and rows of the store verify only if
+ * the file says so; then no row is ever made.
  */
 
+#include "core/key_file.h"
 #include "core/signal_token.h"
 #include "weft/admin.h"
 #include "weft/weft.h"
@@ -41,10 +45,22 @@ struct weft_keys {
     weft_usec looked_us;   /* boot time at which the last one began */
     enum weft_rc failed;   /* how it went */
     struct weft_err failure;
+    struct weft_key_file *file; /* owned; NULL: the keys of the store alone */
+    bool used;                  /* with a file: the store knows that waiting is used */
 };
 
 void weft_keys_init(struct weft_keys *keys);
 void weft_keys_done(struct weft_keys *keys);
+/*
+ * Reads the file of keys, from now on in place of what was read before; path NULL: the keys of the
+ * store alone. After a failure (WEFT_INVALID_VALUE) the keys stay as they were.
+ */
+WEFT_MUST_CHECK enum weft_rc weft_keys_load(struct weft_keys *keys, const char *path,
+                                            struct weft_err *err);
+/* The file as it is. Refused: one that others than its owner may read or write. */
+WEFT_MUST_CHECK enum weft_rc weft_key_file_read(const char *path, struct weft_key_file *ret_file,
+                                                struct weft_err *err);
+void weft_key_file_free(struct weft_key_file *file); /* of weft_alloc(); clears it; NULL is fine */
 /* Two numbers of the poll that change with the set. */
 void weft_keys_seen(struct weft_keys *keys, int64_t last, int64_t retires);
 
@@ -73,6 +89,9 @@ WEFT_MUST_CHECK enum weft_rc weft_keys_sign(struct weft_engine *engine,
                                             char ret_text[WEFT_SIGNAL_TOKEN_TEXT],
                                             struct weft_err *err);
 
+/* weft_keys_load() of an engine. */
+WEFT_MUST_CHECK enum weft_rc weft_engine_keys_load(struct weft_engine *engine, const char *path,
+                                                   struct weft_err *err);
 WEFT_MUST_CHECK enum weft_rc weft_engine_keys(struct weft_engine *engine, struct weft_arena *arena,
                                               struct weft_signing_keys *ret_keys,
                                               struct weft_err *err);

@@ -18,6 +18,7 @@
 
 #include "core/result.h"
 #include "store/store.h"
+#include "weft/admin.h"
 
 #define WEFT_JSON_TYPE "application/json" /* of a payload that names no type */
 
@@ -68,6 +69,12 @@ WEFT_MUST_CHECK enum weft_rc weft_engine_signal_list(struct weft_engine *engine,
                                                      struct weft_arena *arena,
                                                      struct weft_signals *ret_page,
                                                      struct weft_err *err);
+/* What the execution waits for, and how it went on the last time. */
+WEFT_MUST_CHECK enum weft_rc weft_engine_waiting(struct weft_engine *engine,
+                                                 const struct weft_wait_asking *asking,
+                                                 struct weft_arena *arena,
+                                                 struct weft_waiting *ret_waiting,
+                                                 struct weft_err *err);
 WEFT_MUST_CHECK enum weft_rc weft_engine_waitpoint_token(struct weft_engine *engine,
                                                          const struct weft_wait_asking *asking,
                                                          struct weft_arena *arena,

@@ -12,7 +12,7 @@
 #include "engine/job/list.h"
 #include "engine/wait/wait.h"
 
-#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* The living row of an execution of the namespace, as far as waitpoints need it. */
@@ -21,22 +21,34 @@ struct seen {
     bool lives;
 };
 
+/* Reads the row of an execution; the first column of `call` is its namespace, which must fit. */
+static enum weft_rc read_own(struct weft_engine *engine, const struct weft_wait_asking *asking,
+                             struct weft_call *call, struct weft_arena *arena,
+                             struct weft_rows *ret_rows, struct weft_err *err)
+{
+    int32_t ns = 0;
+    struct weft_rows rows = {0};
+    enum weft_rc rc = asking->ns ? weft_find_namespace(engine, asking->ns, &ns, err) : WEFT_OK;
+    if (!rc)
+        rc = weft_tx_once(engine, WEFT_TX_READ, call, arena, &rows, err);
+    if (rc)
+        return rc;
+    if (rows.count == 0 || (asking->ns && *(const int32_t *)rows.row != ns))
+        return weft_fail_field(err, WEFT_NOT_FOUND, "id", "there is no such execution");
+    *ret_rows = rows;
+    return WEFT_OK;
+}
+
 static enum weft_rc look(struct weft_engine *engine, const struct weft_wait_asking *asking,
                          struct weft_arena *arena, struct seen *ret_seen, struct weft_err *err)
 {
     struct weft_call call;
     struct weft_rows rows = {0};
-    int32_t ns = 0;
-    enum weft_rc rc = asking->ns ? weft_find_namespace(engine, asking->ns, &ns, err) : WEFT_OK;
-    if (rc)
-        return rc;
     weft_call_wait_live(&call, arena)->id = asking->id;
-    rc = weft_tx_once(engine, WEFT_TX_READ, &call, arena, &rows, err);
+    enum weft_rc rc = read_own(engine, asking, &call, arena, &rows, err);
     if (rc)
         return rc;
     const struct weft_wait_live_out *row = weft_out_wait_live(&rows);
-    if (rows.count == 0 || (asking->ns && row->namespace != ns))
-        return weft_fail_field(err, WEFT_NOT_FOUND, "id", "there is no such execution");
     *ret_seen = (struct seen){.lives = row->state.set};
     ret_seen->live.epoch = row->epoch.value;
     ret_seen->live.replays = row->replays.value;
@@ -50,6 +62,21 @@ static struct weft_cursor_list list_of(const char *name, const struct weft_wait_
 {
     weft_id_print(&asking->id, text);
     return (struct weft_cursor_list){.name = name, .ns = asking->ns, .filter = text};
+}
+
+/* A row as lists show it, without a token. */
+static struct weft_waitpoint shown(const struct weft_waitpoint_out *row,
+                                   enum weft_waitpoint_state state)
+{
+    return (struct weft_waitpoint){
+        .id = row->waitpoint,
+        .name = row->name,
+        .state = state,
+        .created_us = row->created,
+        .expires_us = row->expires.value,
+        .signals = row->signals,
+        .key_id = row->key,
+    };
 }
 
 enum weft_rc weft_engine_waitpoint_list(struct weft_engine *engine,
@@ -78,16 +105,8 @@ enum weft_rc weft_engine_waitpoint_list(struct weft_engine *engine,
     struct weft_waitpoint *item = weft_new_array(arena, struct weft_waitpoint, count + 1);
     for (size_t i = 0; i < count; i++) {
         const struct weft_waitpoint_out *row = weft_out_waitpoint(&rows, i);
-        item[i] = (struct weft_waitpoint){
-            .id = row->waitpoint,
-            .name = row->name,
-            .state = weft_waitpoint_state_of(row, seen.lives ? &seen.live : NULL,
-                                             weft_clock_now(engine->clock)),
-            .created_us = row->created,
-            .expires_us = row->expires.value,
-            .signals = row->signals,
-            .key_id = row->key,
-        };
+        item[i] = shown(row, weft_waitpoint_state_of(row, seen.lives ? &seen.live : NULL,
+                                                     weft_clock_now(engine->clock)));
     }
     *ret_page = (struct weft_waitpoints){.item = item, .count = count};
     if (rows.count > limit)
@@ -172,6 +191,68 @@ enum weft_rc weft_engine_signal_list(struct weft_engine *engine,
         ret_page->next = weft_cursor_write(&list, &last, sizeof(last), arena);
     }
     return WEFT_OK;
+}
+
+/* ---- What it waits for ----------------------------------------------------------------------- */
+
+static int by_id(const void *a, const void *b)
+{
+    const struct weft_waitpoint *one = a, *other = b;
+    return weft_id_cmp(&one->id, &other->id);
+}
+
+/* The waitpoints of a suspension. They are open, or were when the suspension was read. */
+static enum weft_rc read_bound(struct weft_engine *engine, const struct weft_id *id, int32_t epoch,
+                               struct weft_arena *arena, struct weft_waiting *waiting,
+                               struct weft_err *err)
+{
+    struct weft_call call;
+    struct weft_rows rows = {0};
+    struct weft_waitpoints_bound_in *in = weft_call_waitpoints_bound(&call, arena, 1);
+    in->row[0].id = *id;
+    in->row[0].bound = epoch;
+    enum weft_rc rc = weft_tx_once(engine, WEFT_TX_READ, &call, arena, &rows, err);
+    if (rc)
+        return rc;
+    struct weft_waitpoint *item = weft_new_array(arena, struct weft_waitpoint, rows.count + 1);
+    for (size_t i = 0; i < rows.count; i++)
+        item[i] = shown(weft_out_waitpoint(&rows, i), WEFT_WAITPOINT_OPEN);
+    qsort(item, rows.count, sizeof(*item), by_id);
+    waiting->waitpoint = item;
+    waiting->waitpoint_count = rows.count;
+    return WEFT_OK;
+}
+
+enum weft_rc weft_engine_waiting(struct weft_engine *engine, const struct weft_wait_asking *asking,
+                                 struct weft_arena *arena, struct weft_waiting *ret_waiting,
+                                 struct weft_err *err)
+{
+    struct weft_call call;
+    struct weft_rows rows = {0};
+    weft_call_waiting_read(&call, arena)->id = asking->id;
+    enum weft_rc rc = read_own(engine, asking, &call, arena, &rows, err);
+    if (rc)
+        return rc;
+    const struct weft_waiting_read_out *row = weft_out_waiting_read(&rows);
+    struct weft_waiting waiting = {
+        .suspended = row->epoch.set,
+        .suspended_us = row->since.value,
+        .reason = row->reason,
+        .condition = row->condition,
+        .timeout_us = row->timeout.value,
+        .on_timeout = (enum weft_on_timeout)row->on_timeout.value,
+        .resume_delay_ms = row->delay.value / WEFT_MS,
+        .escalated_us = row->escalated.value,
+        .resumed = row->resumed.set,
+        .resumed_by = (enum weft_resumed_by)row->by.value,
+        .resumed_us = row->resumed.value,
+        .resume_reason = row->resumed_reason,
+    };
+    if (waiting.suspended)
+        rc = read_bound(engine, &asking->id, row->epoch.value, arena, &waiting, err);
+    if (!rc)
+        *ret_waiting = waiting;
+    return rc;
 }
 
 /* ---- A token again --------------------------------------------------------------------------- */

@@ -159,6 +159,12 @@ static void write_metrics(const struct counted *counted, const char *ns, struct 
         put_lane(text, "weft_draining", ns, item[i].lane.lane);
         weft_buf_printf(text, "} %" PRIu64 "\n", item[i].lane.draining);
     }
+    weft_metrics_head(text, "weft_executions_escalated", "gauge",
+                      "Suspended executions that were left to an operator, by lane.");
+    for (size_t i = 0; i < count; i++) {
+        put_lane(text, "weft_executions_escalated", ns, item[i].lane.lane);
+        weft_buf_printf(text, "} %" PRIu64 "\n", item[i].lane.escalated);
+    }
 }
 
 static void write_text(const struct counted *counted, const struct weft_counts_of *of,

@@ -175,6 +175,10 @@ static enum weft_rc read_filter(struct weft_request *request, struct weft_filter
         if (ret_filter->state == WEFT_STATE_NONE)
             return weft_invalid(err, "state", "there is no such state");
     }
+    const char *escalated = weft_request_query(request, "escalated");
+    if (escalated && strcmp(escalated, "true") != 0)
+        return weft_invalid(err, "escalated", "escalated can only be true");
+    ret_filter->escalated = escalated != NULL;
     const char *flow = weft_request_query(request, "flow");
     if (flow && (!weft_id_parse(flow, strlen(flow), &ret_filter->flow) ||
                  weft_id_is_zero(&ret_filter->flow))) /* which would mean any */

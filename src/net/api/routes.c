@@ -86,6 +86,8 @@ static const struct weft_route routes[] = {
                 {"error_class", "{\"type\":\"string\",\"minLength\":1,\"maxLength\":64}",
                  "Only those that ended with an error of this class"},
                 {"worker", NAME_SCHEMA, "Only those whose lease this worker holds, or held last"},
+                {"escalated", "{\"type\":\"boolean\",\"const\":true}",
+                 "Only suspended ones that were left to an operator"},
                 {PARAM_MOMENT("created_since", "Only created then or later")},
                 {PARAM_MOMENT("created_until", "Only created before")},
                 {PARAM_MOMENT("finished_since", "Only ended then or later")},
@@ -181,6 +183,14 @@ static const struct weft_route routes[] = {
         .fails = RC(NOT_FOUND),
         .query = {{PARAM_LIMIT}, {PARAM_AFTER}},
         .shape = WEFT_SHAPE_PAGE,
+    },
+    {
+        RUNS(WAITING, weft_api_read, weft_api_run),
+        .arg = {ARG(weft_wait_asking, id)},
+        .summary = "What an execution waits for, and how it went on the last time",
+        .about = "Of a suspended one its condition, its timeout and the waitpoints of the "
+                 "suspension; of one that was resumed, by what. Other executions have null.",
+        .fails = RC(NOT_FOUND),
     },
     {
         STEERS(CANCEL),
@@ -444,7 +454,8 @@ static const struct weft_route routes[] = {
         .summary = "Make a new signing key",
         .about =
             "It signs from now on. Tokens of the keys before stay good for `grace_ms`. Not for "
-            "tokens of one namespace.",
+            "tokens of one namespace. 409 `conflict` when a file of the server has the keys.",
+        .fails = RC(CONFLICT),
         .shape = WEFT_SHAPE_ITEMS,
     },
     {
