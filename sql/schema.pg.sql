@@ -419,7 +419,7 @@ CREATE INDEX suspension_due ON weft.suspension USING btree (due) WHERE (due IS N
 
 CREATE INDEX suspension_escalated ON weft.suspension USING btree (namespace, id) WHERE (escalated IS NOT NULL);
 
-CREATE INDEX suspension_lane ON weft.suspension USING btree (lane, ((due + 0))) WHERE ((due + 0) >= 0);
+CREATE INDEX suspension_lane ON weft.suspension USING btree (lane, COALESCE(due, '9223372036854775807'::bigint));
 
 CREATE TRIGGER suspension_has AFTER INSERT ON weft.suspension REFERENCING NEW TABLE AS fresh FOR EACH STATEMENT EXECUTE FUNCTION weft.set_has('4');
 

@@ -392,7 +392,7 @@ CREATE INDEX suspension_due ON suspension (due) WHERE due IS NOT NULL;
 
 CREATE INDEX suspension_escalated ON suspension (namespace, id) WHERE escalated IS NOT NULL;
 
-CREATE INDEX suspension_lane ON suspension (lane, due) WHERE due IS NOT NULL;
+CREATE INDEX suspension_lane ON suspension (lane, coalesce(due, 9223372036854775807));
 
 CREATE TRIGGER suspension_has AFTER INSERT ON suspension
 BEGIN

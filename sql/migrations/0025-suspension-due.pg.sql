@@ -17,10 +17,10 @@ UPDATE weft.suspension s SET due = l.due, lane = l.lane FROM weft.live l WHERE l
 UPDATE weft.suspension s SET namespace = n.namespace FROM weft.name n WHERE n.id = s.lane AND s.escalated IS NOT NULL;
 UPDATE weft.schema SET oldest_binary = 25 WHERE oldest_binary = 24;
 
--- For passes, and by lane for passes in turns. The second is by an expression, so that the planner never takes the one
--- for the other: see 0016.
+-- For passes; and by lane, also those without a timeout, for passes in turns and for lists. The second is by an
+-- expression, so that the planner never takes the one for the other: see 0016.
 CREATE INDEX suspension_due ON weft.suspension (due) WHERE due IS NOT NULL;
-CREATE INDEX suspension_lane ON weft.suspension (lane, (due + 0)) WHERE due + 0 >= 0;
+CREATE INDEX suspension_lane ON weft.suspension (lane, (coalesce(due, 9223372036854775807)));
 
 -- Lists of the escalated executions of a namespace.
 DROP INDEX weft.suspension_escalated;

@@ -10,6 +10,6 @@ UPDATE suspension SET namespace = (SELECT n.namespace FROM name n WHERE n.id = s
  WHERE escalated IS NOT NULL;
 UPDATE schema SET oldest_binary = 25 WHERE oldest_binary = 24;
 CREATE INDEX suspension_due ON suspension (due) WHERE due IS NOT NULL;
-CREATE INDEX suspension_lane ON suspension (lane, due) WHERE due IS NOT NULL;
+CREATE INDEX suspension_lane ON suspension (lane, coalesce(due, 9223372036854775807));
 DROP INDEX suspension_escalated;
 CREATE INDEX suspension_escalated ON suspension (namespace, id) WHERE escalated IS NOT NULL;

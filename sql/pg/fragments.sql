@@ -45,6 +45,10 @@ LEFT JOIN LATERAL (SELECT @column FROM weft.outcome WHERE id = @id OFFSET 0) o O
 INSERT INTO weft.span (namespace, last, first, count)
 SELECT span_namespace, id, span_first, span_count FROM item WHERE span_namespace IS NOT NULL
 
+-- fragment: times_out (s)
+-- When a suspension times out, as the index suspension_lane has it.
+coalesce(@s.due, 9223372036854775807)
+
 -- fragment: waitpoint_columns (w)
 -- A waitpoint, with its execution.
 @w.waitpoint, @w.id, @w.created, @w.expires, @w.closed, @w.epoch, @w.bound, @w.signals, @w.key, @w.replay, @w.name

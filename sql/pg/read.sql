@@ -66,9 +66,8 @@ WITH near AS MATERIALIZED (
                                     WHERE state BETWEEN @delayed AND @delayed AND lane = n.id
                                       AND (:state IS NULL OR :state = @delayed) OFFSET 0)
                                    UNION ALL
-                                  (SELECT id FROM weft.live
-                                    WHERE state BETWEEN @suspended AND @suspended AND lane = n.id
-                                      AND (:state IS NULL OR :state = @suspended) OFFSET 0)) l
+                                  (SELECT id FROM weft.suspension
+                                    WHERE lane = n.id AND (:state IS NULL OR :state = @suspended) OFFSET 0)) l
               UNION ALL
              SELECT l.id
                FROM (SELECT id FROM weft.flow
@@ -149,9 +148,8 @@ SELECT (SELECT count(*) FROM (SELECT 1 FROM weft.queue WHERE namespace = :namesp
                                        WHERE state BETWEEN @delayed AND @delayed AND lane = n.id
                                          AND (:state IS NULL OR :state = @delayed) OFFSET 0)
                                       UNION ALL
-                                     (SELECT 1 FROM weft.live
-                                       WHERE state BETWEEN @suspended AND @suspended AND lane = n.id
-                                         AND (:state IS NULL OR :state = @suspended) OFFSET 0)) l
+                                     (SELECT 1 FROM weft.suspension
+                                       WHERE lane = n.id AND (:state IS NULL OR :state = @suspended) OFFSET 0)) l
                  LIMIT :most + 1) x) <= :most
    AND (SELECT count(*)
           FROM (SELECT 1

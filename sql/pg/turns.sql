@@ -95,7 +95,7 @@ RETURNING l.id, l.queue, NULL::bigint, l.lane;
 
 -- name: suspension_lanes (now bigint, after int, most int)
 -- returns: next int, lane int?, namespace int
-@{lanes_due weft.suspension | l.due + 0 >= 0 | l.due + 0 <= :now};
+@{lanes_due weft.suspension | true | @{times_out l} <= :now};
 
 -- name: suspension_turns (now bigint, first int, last int, lane int[], share int[])
 -- returns: id uuid?, ord bigint, due bigint?, attempt_deadline bigint?, deadline bigint?, started bigint?, claimed bigint?, queue int, lane int, policy int, worker int?, epoch int, attempt int, forgiven int, size int, lost smallint, replays smallint, priority smallint, state smallint, seen bigint?
@@ -103,9 +103,9 @@ SELECT @{live_columns t}, NULL::bigint
   FROM unnest(:lane, :share) AS w(lane, share)
  CROSS JOIN LATERAL (SELECT l.*
                        FROM weft.suspension s JOIN weft.live l ON l.id BETWEEN s.id AND s.id
-                      WHERE s.lane = w.lane AND s.due + 0 >= 0 AND s.due + 0 <= :now
+                      WHERE s.lane = w.lane AND @{times_out s} <= :now
                         AND @{of_partition s.id}
                         AND l.state + 0 = @suspended
                         AND weft.at_rest(l.xmax)
-                      ORDER BY s.due + 0 LIMIT w.share
+                      ORDER BY @{times_out s} LIMIT w.share
                         FOR UPDATE OF l SKIP LOCKED) t;

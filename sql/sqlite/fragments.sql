@@ -54,6 +54,9 @@ EXISTS (SELECT 1 FROM name WHERE sort = @WEFT_NAME_NAMESPACE LIMIT 1 OFFSET 1)
 SELECT :span_namespace, :id, :span_first, :span_count
  WHERE :span_namespace IS NOT NULL AND @{several_namespaces}
 
+-- fragment: times_out (s)
+coalesce(@s.due, 9223372036854775807)
+
 -- fragment: waitpoint_columns (w)
 -- A waitpoint, with its execution.
 @w.waitpoint, @w.id, @w.created, @w.expires, @w.closed, @w.epoch, @w.bound, @w.signals, @w.key, @w.replay, @w.name

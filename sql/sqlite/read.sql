@@ -57,10 +57,10 @@ WITH start(num) AS MATERIALIZED (
                             WHERE :source = 1 AND n.sort = @WEFT_NAME_LANE AND n.namespace = :namespace
                               AND l.state = @delayed AND (:state IS NULL OR :state = @delayed)
                             UNION ALL
-                           SELECT l.num
-                             FROM name n CROSS JOIN live l ON l.lane = n.id
+                           SELECT e.num
+                             FROM name n CROSS JOIN suspension s ON s.lane = n.id CROSS JOIN execution e ON e.id = s.id
                             WHERE :source = 1 AND n.sort = @WEFT_NAME_LANE AND n.namespace = :namespace
-                              AND l.state = @suspended AND (:state IS NULL OR :state = @suspended)
+                              AND (:state IS NULL OR :state = @suspended)
                             UNION ALL
                            SELECT l.num
                              FROM flow f CROSS JOIN live l ON l.flow = f.num
@@ -142,8 +142,8 @@ SELECT (SELECT count(*) FROM (SELECT 1 FROM queue WHERE namespace = :namespace L
                                WHERE n.sort = @WEFT_NAME_LANE AND n.namespace = :namespace AND l.state = @delayed
                                  AND (:state IS NULL OR :state = @delayed)
                                LIMIT :most + 1)) <= :most
-   AND (SELECT count(*) FROM (SELECT 1 FROM name n CROSS JOIN live l ON l.lane = n.id
-                               WHERE n.sort = @WEFT_NAME_LANE AND n.namespace = :namespace AND l.state = @suspended
+   AND (SELECT count(*) FROM (SELECT 1 FROM name n CROSS JOIN suspension s ON s.lane = n.id
+                               WHERE n.sort = @WEFT_NAME_LANE AND n.namespace = :namespace
                                  AND (:state IS NULL OR :state = @suspended)
                                LIMIT :most + 1)) <= :most
    AND (SELECT count(*) FROM (SELECT 1 FROM flow f CROSS JOIN live l ON l.flow = f.num

@@ -67,13 +67,13 @@ RETURNING (SELECT e.id FROM execution e WHERE e.num = live.num), queue, NULL, la
 
 -- name: suspension_lanes (now bigint, after int, most int)
 -- returns: next int, lane int?, namespace int
-@{lanes_due suspension | l.due IS NOT NULL | l.due <= :now};
+@{lanes_due suspension | true | @{times_out l} <= :now};
 
 -- name: suspension_turns (now bigint, first int, last int, lane int[], share int[])
 -- returns: id uuid?, ord bigint, due bigint?, attempt_deadline bigint?, deadline bigint?, started bigint?, claimed bigint?, queue int, lane int, policy int, worker int?, epoch int, attempt int, forgiven int, size int, lost smallint, replays smallint, priority smallint, state smallint, seen bigint?
 SELECT @{live_columns}, NULL
   FROM suspension s CROSS JOIN execution e ON e.id = s.id CROSS JOIN live l ON l.num = e.num
- WHERE s.lane = :lane AND s.due IS NOT NULL AND s.due <= :now
+ WHERE s.lane = :lane AND @{times_out s} <= :now
    AND @{of_partition s.id}
    AND +l.state = @suspended
- ORDER BY s.due LIMIT :share;
+ ORDER BY @{times_out s} LIMIT :share;

@@ -149,7 +149,7 @@ static const struct {
     {WEFT_STMT_RETENTION_LEFT, "outcome_retention"},
     {WEFT_STMT_LIST, "live_flow"},
     {WEFT_STMT_LIST, "node_flow"},
-    {WEFT_STMT_LIST, "live_suspended_lane"},
+    {WEFT_STMT_LIST, "suspension_lane"},
     {WEFT_STMT_LIST, "suspension_escalated"},
     {WEFT_STMT_FLOW_LIST, "flow_list"},
     {WEFT_STMT_FLOW_OF_KEY, "flow_key"},
