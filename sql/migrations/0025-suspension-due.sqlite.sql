@@ -13,3 +13,18 @@ CREATE INDEX suspension_due ON suspension (due) WHERE due IS NOT NULL;
 CREATE INDEX suspension_lane ON suspension (lane, coalesce(due, 9223372036854775807));
 DROP INDEX suspension_escalated;
 CREATE INDEX suspension_escalated ON suspension (namespace, id) WHERE escalated IS NOT NULL;
+DROP TRIGGER suspension_has;
+DROP TRIGGER resumption_has;
+DROP TRIGGER signal_has;
+DROP TRIGGER waitpoint_has;
+UPDATE live SET has = has | 60 WHERE has & 60 <> 0;
+UPDATE outcome SET has = has | 60
+ WHERE num IN (SELECT e.num FROM (SELECT id FROM waitpoint UNION SELECT id FROM resumption) w
+                CROSS JOIN execution e ON e.id = w.id);
+CREATE TRIGGER waitpoint_has AFTER INSERT ON waitpoint
+BEGIN
+    UPDATE live SET has = has | 60
+     WHERE num = (SELECT num FROM execution WHERE id = NEW.id) AND has & 60 <> 60;
+    UPDATE outcome SET has = has | 60
+     WHERE num = (SELECT num FROM execution WHERE id = NEW.id) AND has & 60 <> 60;
+END;

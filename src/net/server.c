@@ -52,15 +52,16 @@ static void resolve(const struct weft_server_config *given, struct weft_server *
     *config = *given;
 #define TEXT(name, normally)                                                                       \
     config->name = weft_arena_strdup(arena, given->name ? given->name : (normally))
+#define COPY(name)             config->name = weft_arena_strdup(arena, given->name) /* or NULL */
 #define NUMBER(name, normally) config->name = given->name ? given->name : (normally)
     TEXT(store, "sqlite:weft.db");
     TEXT(listen, "127.0.0.1:7717");
-    TEXT(listen_url, NULL);
-    TEXT(tls_cert, NULL);
-    TEXT(tls_key, NULL);
-    TEXT(signing_key_file, NULL);
-    TEXT(cors_origin, NULL);
-    TEXT(host, NULL);
+    COPY(listen_url);
+    COPY(tls_cert);
+    COPY(tls_key);
+    COPY(signing_key_file);
+    COPY(cors_origin);
+    COPY(host);
     NUMBER(threads, 6);
     NUMBER(connections, 4096);
     NUMBER(queue_max, 4096);
@@ -74,6 +75,7 @@ static void resolve(const struct weft_server_config *given, struct weft_server *
     NUMBER(send_s, 120);
     NUMBER(grace_s, 10);
 #undef TEXT
+#undef COPY
 #undef NUMBER
     struct weft_scanner_setting *scanners =
         weft_new_array(arena, struct weft_scanner_setting, WEFT_SCANNER_COUNT);

@@ -34,16 +34,17 @@ void change_state(struct world *w, struct execution *x, const struct change *cha
         x->error_class = change->error_class;
         x->error_message = change->error_message;
     } else if (held) {
-        keep_lease(x, &(struct lease){.epoch = x->epoch,
-                                      .attempt = x->attempt,
-                                      .held = true,
-                                      .ended = change->ended,
-                                      .answer = change->to,
-                                      .error_class = change->error_class,
-                                      .error_message = change->error_message,
-                                      .claimed_us = x->claimed_us,
-                                      .ended_us = w->now_us,
-                                      .run_at_us = change->due_us});
+        keep_lease(
+            x, &(struct lease){.epoch = x->epoch,
+                               .attempt = x->attempt,
+                               .held = true,
+                               .ended = change->ended,
+                               .answer = change->to,
+                               .error_class = change->error_class,
+                               .error_message = change->error_message,
+                               .claimed_us = x->claimed_us,
+                               .ended_us = w->now_us,
+                               .run_at_us = change->to == WEFT_STATE_DELAYED ? change->due_us : 0});
         x->claimed_us = x->attempt_deadline_us = 0;
     }
     x->due_us = change->due_us;

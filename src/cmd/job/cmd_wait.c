@@ -11,6 +11,7 @@
 #include "base/limits.h"
 #include "cmd/cli/filter_args.h"
 #include "cmd/cli/output.h"
+#include "cmd/job/show.h"
 #include "core/result.h"
 #include "weft/admin.h"
 
@@ -76,17 +77,11 @@ const struct weft_command weft_command_signal = {
 
 /* ---- Waitpoints ------------------------------------------------------------------------------ */
 
-static void put_state(struct weft_table *table, const void *item)
-{
-    enum weft_waitpoint_state state = ((const struct weft_waitpoint *)item)->state;
-    weft_table_cell(table, "%s", weft_wire_waitpoint_states[state]);
-}
-
 #define AT(member) offsetof(struct weft_waitpoint, member)
 static const struct weft_column waitpoint_columns[] = {
     {"ID", WEFT_LEFT, 0, weft_cell_id, AT(id)},
     {"NAME", WEFT_LEFT, 3, weft_cell_text, AT(name)},
-    {"STATE", WEFT_LEFT, 0, put_state, 0},
+    {"STATE", WEFT_LEFT, 0, weft_cell_waitpoint_state, AT(state)},
     {"SIGNALS", WEFT_RIGHT, 0, weft_cell_i32, AT(signals)},
     {"CREATED", WEFT_RIGHT, 1, weft_cell_ago, AT(created_us)},
     {"EXPIRES", WEFT_RIGHT, 0, weft_cell_ever, AT(expires_us)},

@@ -15,6 +15,8 @@ void weft_show_moment(const char *label, weft_usec moment_us); /* 0: no line */
 
 /* Lines about what an execution waits for, what the reader can do about it, and how it went on. */
 void weft_show_waiting(const struct weft_id *id, const struct weft_waiting *waiting);
+/* A cell with the state of a waitpoint; `field` is the enum. */
+void weft_cell_waitpoint_state(struct weft_table *table, const void *field);
 /* A table of the waitpoints of its suspension, behind an empty line; none: nothing. */
 void weft_show_waitpoints(const struct weft_cli *cli, const struct weft_waiting *waiting);
 

@@ -111,10 +111,10 @@ static void put_resumed(const struct weft_waiting *waiting)
                     waiting->resume_reason ? waiting->resume_reason : "");
 }
 
-static void put_state(struct weft_table *table, const void *item)
+void weft_cell_waitpoint_state(struct weft_table *table, const void *field)
 {
-    enum weft_waitpoint_state state = ((const struct weft_waitpoint *)item)->state;
-    weft_table_cell(table, "%s", weft_wire_waitpoint_states[state]);
+    weft_table_cell(table, "%s",
+                    weft_wire_waitpoint_states[*(const enum weft_waitpoint_state *)field]);
 }
 
 void weft_show_waitpoints(const struct weft_cli *cli, const struct weft_waiting *waiting)
@@ -122,7 +122,7 @@ void weft_show_waitpoints(const struct weft_cli *cli, const struct weft_waiting 
 #define AT(member) offsetof(struct weft_waitpoint, member)
     static const struct weft_column columns[] = {
         {"WAITPOINT", WEFT_LEFT, 2, weft_cell_text, AT(name)},
-        {"STATE", WEFT_LEFT, 0, put_state, 0},
+        {"STATE", WEFT_LEFT, 0, weft_cell_waitpoint_state, AT(state)},
         {"SIGNALS", WEFT_RIGHT, 0, weft_cell_i32, AT(signals)},
         {"MADE", WEFT_RIGHT, 1, weft_cell_ago, AT(created_us)},
         {"ID", WEFT_LEFT, 1, weft_cell_id, AT(id)},

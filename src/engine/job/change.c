@@ -192,7 +192,7 @@ static void put_attempt(struct weft_attempt_add_item *item, const struct weft_ch
     item->worker = before->worker;
     item->claimed = before->claimed_us;
     item->ended_at = now_us;
-    item->run_at = weft_unless_zero(after->due_us);
+    item->run_at = weft_unless_zero(after->state == WEFT_STATE_DELAYED ? after->due_us : 0);
     item->by = change->by;
     item->reason = change->reason;
     item->error_class = change->error_class;
