@@ -349,8 +349,6 @@ CREATE TABLE weft.resumption (
     CONSTRAINT resumption_pkey PRIMARY KEY (id)
 );
 
-CREATE TRIGGER resumption_has AFTER INSERT ON weft.resumption REFERENCING NEW TABLE AS fresh FOR EACH STATEMENT EXECUTE FUNCTION weft.set_has('8');
-
 CREATE TABLE weft.retired (
     what smallint NOT NULL,
     id integer NOT NULL,
@@ -381,8 +379,6 @@ CREATE TABLE weft.signal (
 );
 
 CREATE UNIQUE INDEX signal_key ON weft.signal USING btree (waitpoint, key) WHERE (key IS NOT NULL);
-
-CREATE TRIGGER signal_has AFTER INSERT ON weft.signal REFERENCING NEW TABLE AS fresh FOR EACH STATEMENT EXECUTE FUNCTION weft.set_has('32');
 
 CREATE TABLE weft.signing_key (
     id integer GENERATED ALWAYS AS IDENTITY NOT NULL,
@@ -420,8 +416,6 @@ CREATE INDEX suspension_due ON weft.suspension USING btree (due) WHERE (due IS N
 CREATE INDEX suspension_escalated ON weft.suspension USING btree (namespace, id) WHERE (escalated IS NOT NULL);
 
 CREATE INDEX suspension_lane ON weft.suspension USING btree (lane, COALESCE(due, '9223372036854775807'::bigint));
-
-CREATE TRIGGER suspension_has AFTER INSERT ON weft.suspension REFERENCING NEW TABLE AS fresh FOR EACH STATEMENT EXECUTE FUNCTION weft.set_has('4');
 
 CREATE TABLE weft.tally (
     lane integer NOT NULL,
@@ -484,7 +478,7 @@ CREATE INDEX waitpoint_bound ON weft.waitpoint USING btree (id, bound);
 
 CREATE INDEX waitpoint_expires ON weft.waitpoint USING btree (expires) WHERE ((bound = 0) AND (closed IS NULL) AND (expires IS NOT NULL));
 
-CREATE TRIGGER waitpoint_has AFTER INSERT ON weft.waitpoint REFERENCING NEW TABLE AS fresh FOR EACH STATEMENT EXECUTE FUNCTION weft.set_has('16');
+CREATE TRIGGER waitpoint_has AFTER INSERT ON weft.waitpoint REFERENCING NEW TABLE AS fresh FOR EACH STATEMENT EXECUTE FUNCTION weft.set_has('60');
 
 CREATE TABLE weft.worker (
     name integer NOT NULL,

@@ -316,14 +316,6 @@ CREATE TABLE resumption (
     reason TEXT
 ) WITHOUT ROWID;
 
-CREATE TRIGGER resumption_has AFTER INSERT ON resumption
-BEGIN
-    UPDATE live SET has = has | 8
-     WHERE num = (SELECT num FROM execution WHERE id = NEW.id) AND has & 8 = 0;
-    UPDATE outcome SET has = has | 8
-     WHERE num = (SELECT num FROM execution WHERE id = NEW.id) AND has & 8 = 0;
-END;
-
 CREATE TABLE retired (
     what INTEGER NOT NULL,
     id   INTEGER NOT NULL,
@@ -353,14 +345,6 @@ CREATE TABLE signal (
 CREATE UNIQUE INDEX signal_key ON signal (waitpoint, key) WHERE key IS NOT NULL;
 
 CREATE UNIQUE INDEX signal_number ON signal (id, waitpoint, n);
-
-CREATE TRIGGER signal_has AFTER INSERT ON signal
-BEGIN
-    UPDATE live SET has = has | 32
-     WHERE num = (SELECT num FROM execution WHERE id = NEW.id) AND has & 32 = 0;
-    UPDATE outcome SET has = has | 32
-     WHERE num = (SELECT num FROM execution WHERE id = NEW.id) AND has & 32 = 0;
-END;
 
 CREATE TABLE signing_key (
     id      INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -393,14 +377,6 @@ CREATE INDEX suspension_due ON suspension (due) WHERE due IS NOT NULL;
 CREATE INDEX suspension_escalated ON suspension (namespace, id) WHERE escalated IS NOT NULL;
 
 CREATE INDEX suspension_lane ON suspension (lane, coalesce(due, 9223372036854775807));
-
-CREATE TRIGGER suspension_has AFTER INSERT ON suspension
-BEGIN
-    UPDATE live SET has = has | 4
-     WHERE num = (SELECT num FROM execution WHERE id = NEW.id) AND has & 4 = 0;
-    UPDATE outcome SET has = has | 4
-     WHERE num = (SELECT num FROM execution WHERE id = NEW.id) AND has & 4 = 0;
-END;
 
 CREATE TABLE tally (
     lane      INTEGER NOT NULL,
@@ -456,10 +432,10 @@ CREATE INDEX waitpoint_expires ON waitpoint (expires) WHERE bound = 0 AND closed
 
 CREATE TRIGGER waitpoint_has AFTER INSERT ON waitpoint
 BEGIN
-    UPDATE live SET has = has | 16
-     WHERE num = (SELECT num FROM execution WHERE id = NEW.id) AND has & 16 = 0;
-    UPDATE outcome SET has = has | 16
-     WHERE num = (SELECT num FROM execution WHERE id = NEW.id) AND has & 16 = 0;
+    UPDATE live SET has = has | 60
+     WHERE num = (SELECT num FROM execution WHERE id = NEW.id) AND has & 60 <> 60;
+    UPDATE outcome SET has = has | 60
+     WHERE num = (SELECT num FROM execution WHERE id = NEW.id) AND has & 60 <> 60;
 END;
 
 CREATE TABLE worker (
