@@ -310,7 +310,7 @@ static bool apply(const struct weft_setting *setting, const struct weft_setting_
 {
     void *place = (char *)settings + setting->offset;
     char text[128];
-    int64_t number;
+    int64_t number = 0;
     switch (setting->kind) {
     case WEFT_SETTING_TEXT:
     case WEFT_SETTING_LIST:
@@ -468,7 +468,7 @@ static bool read_scanners(const struct weft_setting_value *value,
                           struct weft_serve_settings *settings)
 {
     struct weft_err err = {0};
-    bool runs[WEFT_SCANNER_COUNT];
+    bool runs[WEFT_SCANNER_COUNT] = {0};
     if (weft_scan_list_read(settings->scanners, runs, &err))
         return complain_of("scanners", err.text, value);
     if (weft_scan_rules_read(settings->scan, settings->scanner, &err))
