@@ -8,6 +8,14 @@ SELECT @{waitpoint_columns w}
   FROM unnest(:id, :bound) AS i(id, bound)
  CROSS JOIN LATERAL (SELECT * FROM weft.waitpoint x WHERE x.id = i.id AND x.bound = i.bound OFFSET 0) w;
 
+-- name: waitpoints_open (id uuid[])
+-- returns: waitpoint uuid, id uuid, created bigint, expires bigint?, closed bigint?, epoch int, bound int, signals int, key int, replay smallint, name text
+-- The waitpoints of suspended executions: those of the epoch of the suspension.
+SELECT @{waitpoint_columns w}
+  FROM unnest(:id) AS i(id)
+ CROSS JOIN LATERAL (SELECT x.epoch FROM weft.suspension x WHERE x.id = i.id OFFSET 0) s
+ CROSS JOIN LATERAL (SELECT * FROM weft.waitpoint x WHERE x.id = i.id AND x.bound = s.epoch OFFSET 0) w;
+
 -- name: waitpoints_named (waitpoint uuid[])
 -- returns: waitpoint uuid, id uuid, created bigint, expires bigint?, closed bigint?, epoch int, bound int, signals int, key int, replay smallint, name text
 SELECT @{waitpoint_columns w}
@@ -77,6 +85,17 @@ SELECT i.id, i.waitpoint, s.n, s.at, s.name, s.source
   FROM unnest(:id, :waitpoint) AS i(id, waitpoint)
  CROSS JOIN LATERAL (SELECT x.n, x.at, x.name, x.source FROM weft.signal x
                       WHERE x.id = i.id AND x.waitpoint = i.waitpoint ORDER BY x.n OFFSET 0) s;
+
+-- name: signal_heads_open (id uuid[])
+-- returns: id uuid, waitpoint uuid, epoch int, name text?, source text?
+-- The signals of the waitpoints of suspended executions as a condition sees them.
+SELECT i.id, w.waitpoint, s.epoch, h.name, h.source
+  FROM unnest(:id) AS i(id)
+ CROSS JOIN LATERAL (SELECT x.epoch FROM weft.suspension x WHERE x.id = i.id OFFSET 0) s
+ CROSS JOIN LATERAL (SELECT x.waitpoint FROM weft.waitpoint x
+                      WHERE x.id = i.id AND x.bound = s.epoch AND x.signals > 0 OFFSET 0) w
+ CROSS JOIN LATERAL (SELECT x.name, x.source FROM weft.signal x
+                      WHERE x.id = i.id AND x.waitpoint = w.waitpoint OFFSET 0) h;
 
 -- name: signal_keys (waitpoint uuid[], key text[])
 -- returns: waitpoint uuid, key text, effect smallint

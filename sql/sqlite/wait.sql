@@ -4,6 +4,11 @@
 -- returns: waitpoint uuid, id uuid, created bigint, expires bigint?, closed bigint?, epoch int, bound int, signals int, key int, replay smallint, name text
 SELECT @{waitpoint_columns w} FROM waitpoint w WHERE w.id = :id AND w.bound = :bound;
 
+-- name: waitpoints_open (id uuid[])
+-- returns: waitpoint uuid, id uuid, created bigint, expires bigint?, closed bigint?, epoch int, bound int, signals int, key int, replay smallint, name text
+SELECT @{waitpoint_columns w} FROM waitpoint w
+ WHERE w.id = :id AND w.bound = (SELECT s.epoch FROM suspension s WHERE s.id = :id);
+
 -- name: waitpoints_named (waitpoint uuid[])
 -- returns: waitpoint uuid, id uuid, created bigint, expires bigint?, closed bigint?, epoch int, bound int, signals int, key int, replay smallint, name text
 SELECT @{waitpoint_columns w} FROM waitpoint w WHERE w.waitpoint = :waitpoint;
@@ -54,6 +59,12 @@ SELECT id, epoch, at, by, reason FROM resumption WHERE id = :id;
 -- name: signal_heads (id uuid[], waitpoint uuid[])
 -- returns: id uuid, waitpoint uuid, n int, at bigint, name text?, source text?
 SELECT id, waitpoint, n, at, name, source FROM signal WHERE id = :id AND waitpoint = :waitpoint ORDER BY n;
+
+-- name: signal_heads_open (id uuid[])
+-- returns: id uuid, waitpoint uuid, epoch int, name text?, source text?
+SELECT h.id, h.waitpoint, w.bound, h.name, h.source
+  FROM waitpoint w CROSS JOIN signal h ON h.id = w.id AND h.waitpoint = w.waitpoint
+ WHERE w.id = :id AND w.bound = (SELECT s.epoch FROM suspension s WHERE s.id = :id) AND w.signals > 0;
 
 -- name: signal_keys (waitpoint uuid[], key text[])
 -- returns: waitpoint uuid, key text, effect smallint

@@ -62,18 +62,26 @@ struct weft_changes weft_change_rows(const struct weft_rows *rows, struct weft_a
     return changes;
 }
 
+enum weft_rc weft_change_lock_and(struct weft_tx *tx, const struct weft_id *id, size_t count,
+                                  struct weft_changes *ret_changes,
+                                  const struct weft_change_reads *reads, struct weft_err *err)
+{
+    struct weft_live_lock_in *in = weft_call_live_lock(&reads->call[0], tx->arena, count);
+    for (size_t i = 0; i < count; i++)
+        in->row[i].id = id[i];
+    enum weft_rc rc = weft_tx_run(tx, reads->call, reads->count, reads->rows, err);
+    if (!rc)
+        *ret_changes = weft_change_rows(&reads->rows[0], tx->arena);
+    return rc;
+}
+
 enum weft_rc weft_change_lock(struct weft_tx *tx, const struct weft_id *id, size_t count,
                               struct weft_changes *ret_changes, struct weft_err *err)
 {
     struct weft_call call;
     struct weft_rows rows;
-    struct weft_live_lock_in *in = weft_call_live_lock(&call, tx->arena, count);
-    for (size_t i = 0; i < count; i++)
-        in->row[i].id = id[i];
-    enum weft_rc rc = weft_tx_run(tx, &call, 1, &rows, err);
-    if (!rc)
-        *ret_changes = weft_change_rows(&rows, tx->arena);
-    return rc;
+    const struct weft_change_reads none = {&call, &rows, 1};
+    return weft_change_lock_and(tx, id, count, ret_changes, &none, err);
 }
 
 static int by_id(const void *key, const void *member)

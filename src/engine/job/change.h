@@ -40,6 +40,18 @@ WEFT_MUST_CHECK enum weft_rc weft_change_lock(struct weft_tx *tx, const struct w
                                               size_t count, struct weft_changes *ret_changes,
                                               struct weft_err *err);
 
+/* Calls of the caller that run behind the lock, in the same round trip. They see what is true under
+ * it: a statement sees all that was committed when it begins, and begins after the one before. */
+struct weft_change_reads {
+    struct weft_call *call; /* call[0], and rows[0], are for the lock */
+    struct weft_rows *rows;
+    size_t count;
+};
+WEFT_MUST_CHECK enum weft_rc weft_change_lock_and(struct weft_tx *tx, const struct weft_id *id,
+                                                  size_t count, struct weft_changes *ret_changes,
+                                                  const struct weft_change_reads *reads,
+                                                  struct weft_err *err);
+
 /* The rows of any statement that has the columns of live_lock. */
 struct weft_changes weft_change_rows(const struct weft_rows *rows, struct weft_arena *arena);
 

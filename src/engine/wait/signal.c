@@ -137,35 +137,32 @@ static struct place *find_place(const struct signalling *call, const struct weft
     return bsearch(&key, call->place, call->places, sizeof(key), by_waitpoint);
 }
 
-enum { NAMED, SUSPENSIONS, OPEN, KEYS, READS };
+enum { LOCK, NAMED, SUSPENSIONS, OPEN, HEADS, KEYS, READS };
 
-static void put_reads(struct weft_tx *tx, const struct signalling *call,
-                      struct weft_call ret_call[READS])
+static void put_reads(struct weft_tx *tx, const struct signalling *call, const struct weft_id *id,
+                      size_t count, struct weft_call ret_call[READS])
 {
-    size_t count = call->changes.count, suspended = 0, keyed = 0;
+    size_t keyed = 0;
     struct weft_waitpoints_named_in *named =
         weft_call_waitpoints_named(&ret_call[NAMED], tx->arena, call->places);
     struct weft_suspension_read_in *suspension =
-        weft_call_suspension_read(&ret_call[SUSPENSIONS], tx->arena, count + 1);
-    struct weft_waitpoints_bound_in *open =
-        weft_call_waitpoints_bound(&ret_call[OPEN], tx->arena, count + 1);
+        weft_call_suspension_read(&ret_call[SUSPENSIONS], tx->arena, count);
+    struct weft_waitpoints_open_in *open =
+        weft_call_waitpoints_open(&ret_call[OPEN], tx->arena, count);
+    struct weft_signal_heads_open_in *heads =
+        weft_call_signal_heads_open(&ret_call[HEADS], tx->arena, count);
     struct weft_signal_keys_in *keys =
         weft_call_signal_keys(&ret_call[KEYS], tx->arena, call->chunk.count + 1);
     for (size_t i = 0; i < call->places; i++)
         named->row[i].waitpoint = call->place[i].id;
-    for (size_t i = 0; i < count; i++) {
-        const struct weft_live *live = &call->changes.change[i].before;
-        suspension->row[suspended].id = open->row[suspended].id = live->id;
-        open->row[suspended].bound = live->epoch;
-        suspended += live->state == WEFT_STATE_SUSPENDED;
-    }
+    for (size_t i = 0; i < count; i++)
+        suspension->row[i].id = open->row[i].id = heads->row[i].id = id[i];
     for (size_t k = 0; k < call->chunk.count; k++) {
         const struct weft_signal *item = &call->item[sent_at(call, k)->item];
         keys->row[keyed].waitpoint = sent_at(call, k)->waitpoint;
         keys->row[keyed].key = item->key;
         keyed += item->key != NULL;
     }
-    ret_call[SUSPENSIONS].rows = ret_call[OPEN].rows = suspended;
     ret_call[KEYS].rows = keyed;
 }
 
@@ -187,15 +184,27 @@ static void *put_key(struct signalling *call, struct weft_arena *arena,
     return found;
 }
 
-/* The conditions of the suspended executions, over the waitpoints that are theirs. */
+/* The suspended execution of an id; NULL: it is not suspended, or by another epoch. */
+static struct waiter *find_waiter(const struct signalling *call, const struct weft_id *id,
+                                  int32_t epoch)
+{
+    const struct weft_change *change = weft_change_find(&call->changes, id);
+    bool waits =
+        change && change->before.state == WEFT_STATE_SUSPENDED && change->before.epoch == epoch;
+    return waits ? &call->waiter[change - call->changes.change] : NULL;
+}
+
+/* The conditions of the suspended executions, over the waitpoints that are theirs. A suspension
+ * that an older binary has ended may have left its row: it counts only beside its living row. */
 static enum weft_rc read_conditions(struct weft_tx *tx, struct signalling *call,
                                     const struct weft_rows *suspensions,
                                     const struct weft_rows *open, struct weft_err *err)
 {
     for (size_t i = 0; i < suspensions->count; i++) {
         const struct weft_suspension_read_out *row = &weft_out_suspension_read(suspensions)[i];
-        const struct weft_change *change = weft_change_find(&call->changes, &row->id);
-        struct waiter *waiter = &call->waiter[change - call->changes.change];
+        struct waiter *waiter = find_waiter(call, &row->id, row->epoch);
+        if (!waiter)
+            continue;
         const char **name = weft_new_array(tx->arena, const char *, open->count + 1);
         waiter->row = row;
         waiter->waitpoint =
@@ -217,46 +226,26 @@ static enum weft_rc read_conditions(struct weft_tx *tx, struct signalling *call,
     return WEFT_OK;
 }
 
-static void judge_head(const struct signalling *call, const struct weft_signal_heads_out *head)
+/* Adds a signal that came before to its condition. Their order does not matter any more. */
+static void judge_head(const struct signalling *call, const struct weft_signal_heads_open_out *head)
 {
-    const struct weft_change *change = weft_change_find(&call->changes, &head->id);
-    struct waiter *waiter = &call->waiter[change - call->changes.change];
-    for (size_t w = 0; w < waiter->waitpoints; w++)
+    struct waiter *waiter = find_waiter(call, &head->id, head->epoch);
+    for (size_t w = 0; waiter && w < waiter->waitpoints; w++)
         if (weft_id_cmp(&waiter->waitpoint[w]->waitpoint, &head->waitpoint) == 0)
             (void)weft_condition_add(&waiter->judge, &(struct weft_condition_signal){
                                                          (uint32_t)w, head->name, head->source});
 }
 
-/* Adds the signals that came before to the conditions. Their order does not matter any more. */
-static enum weft_rc judge_earlier(struct weft_tx *tx, struct signalling *call,
-                                  const struct weft_rows *open, struct weft_err *err)
-{
-    struct weft_call ask;
-    struct weft_rows heads = {0};
-    struct weft_signal_heads_in *in = weft_call_signal_heads(&ask, tx->arena, open->count + 1);
-    size_t count = 0;
-    for (size_t w = 0; w < open->count; w++) {
-        const struct weft_waitpoint_out *row = weft_out_waitpoint(open, w);
-        in->row[count].id = row->id;
-        in->row[count].waitpoint = row->waitpoint;
-        count += row->signals > 0;
-    }
-    ask.rows = count;
-    if (count == 0)
-        return WEFT_OK;
-    enum weft_rc rc = weft_tx_run(tx, &ask, 1, &heads, err);
-    for (size_t i = 0; i < heads.count && !rc; i++)
-        judge_head(call, &weft_out_signal_heads(&heads)[i]);
-    return rc;
-}
-
-static enum weft_rc read_all(struct weft_tx *tx, struct signalling *call, struct weft_err *err)
+static enum weft_rc lock_and_read(struct weft_tx *tx, struct signalling *call, struct weft_err *err)
 {
     struct weft_call ask[READS];
     struct weft_rows rows[READS] = {0};
+    size_t count;
+    const struct weft_id *id = weft_chunk_ids(&call->chunk, &call->ids, tx->arena, &count);
     list_places(tx, call);
-    put_reads(tx, call, ask);
-    enum weft_rc rc = weft_tx_run(tx, ask, READS, rows, err);
+    put_reads(tx, call, id, count, ask);
+    const struct weft_change_reads reads = {ask, rows, READS};
+    enum weft_rc rc = weft_change_lock_and(tx, id, count, &call->changes, &reads, err);
     if (rc)
         return rc;
     for (size_t i = 0; i < rows[NAMED].count; i++) {
@@ -271,7 +260,9 @@ static enum weft_rc read_all(struct weft_tx *tx, struct signalling *call, struct
     }
     call->waiter = weft_new_array(tx->arena, struct waiter, call->changes.count + 1);
     rc = read_conditions(tx, call, &rows[SUSPENSIONS], &rows[OPEN], err);
-    return rc ? rc : judge_earlier(tx, call, &rows[OPEN], err);
+    for (size_t i = 0; i < rows[HEADS].count && !rc; i++)
+        judge_head(call, &weft_out_signal_heads_open(&rows[HEADS])[i]);
+    return rc;
 }
 
 /* ---- Deciding -------------------------------------------------------------------------------- */
@@ -392,14 +383,10 @@ static enum weft_rc write_all(struct weft_tx *tx, struct signalling *call, struc
 static enum weft_rc signal_body(struct weft_tx *tx, void *context, struct weft_err *err)
 {
     struct signalling *call = context;
-    size_t count;
     struct weft_call add;
-    const struct weft_id *id = weft_chunk_ids(&call->chunk, &call->ids, tx->arena, &count);
     drop_state(call);
-    enum weft_rc rc = weft_change_lock(tx, id, count, &call->changes, err);
     call->add = weft_call_signal_add(&add, tx->arena, call->chunk.count + 1);
-    if (!rc)
-        rc = read_all(tx, call, err);
+    enum weft_rc rc = lock_and_read(tx, call, err);
     for (size_t k = 0; k < call->chunk.count && !rc; k++) {
         const struct sent *sent = sent_at(call, k);
         struct weft_err story = {0};

@@ -226,24 +226,27 @@ static void judge(struct weft_tx *tx, struct item *item, const struct weft_rows 
 
 /* ---- The transaction ------------------------------------------------------------------------- */
 
-/* Pending waitpoints of the executions, and those that the leases that run took at once. */
-static enum weft_rc read_waitpoints(struct weft_tx *tx, const struct item *item, size_t count,
-                                    struct weft_rows *ret_rows, struct weft_err *err)
+/* Locks the living rows, and reads the pending waitpoints of the executions and those that the
+ * leases of the request took at once. */
+static enum weft_rc lock_and_read(struct weft_tx *tx, struct weft_lease_call *lease,
+                                  struct weft_rows *ret_waitpoints, struct weft_err *err)
 {
-    struct weft_call call;
+    enum { LOCK, WAITPOINTS, CALLS };
+    struct weft_call call[CALLS];
+    struct weft_rows rows[CALLS] = {0};
+    size_t count = lease->chunk.count, ids;
+    const struct weft_id *id = weft_chunk_ids(&lease->chunk, &lease->ids, tx->arena, &ids);
     struct weft_waitpoints_bound_in *in =
-        weft_call_waitpoints_bound(&call, tx->arena, 2 * count + 1);
-    size_t rows = 0;
-    for (size_t i = 0; i < count; i++) {
-        if (!item[i].held)
-            continue;
-        in->row[rows].id = item[i].given->id;
-        in->row[rows++].bound = 0;
-        in->row[rows].id = item[i].given->id;
-        in->row[rows++].bound = -item[i].given->epoch;
+        weft_call_waitpoints_bound(&call[WAITPOINTS], tx->arena, 2 * count);
+    for (size_t k = 0; k < count; k++) {
+        const struct weft_suspend *given = weft_lease_item(lease, k);
+        in->row[2 * k].id = in->row[2 * k + 1].id = given->id;
+        in->row[2 * k + 1].bound = -given->epoch; /* the row before: 0, pending */
     }
-    call.rows = rows;
-    return rows ? weft_tx_run(tx, &call, 1, ret_rows, err) : WEFT_OK;
+    const struct weft_change_reads reads = {call, rows, CALLS};
+    enum weft_rc rc = weft_change_lock_and(tx, id, ids, &lease->changes, &reads, err);
+    *ret_waitpoints = rows[WAITPOINTS];
+    return rc;
 }
 
 static enum weft_rc read_heads(struct weft_tx *tx, const struct item *item, size_t count,
@@ -453,14 +456,12 @@ static enum weft_rc suspend_body(struct weft_tx *tx, void *context, struct weft_
 {
     struct suspending *call = context;
     struct weft_lease_call *lease = &call->lease;
-    size_t count = lease->chunk.count, ids;
-    struct weft_rows rows = {0}, heads = {0};
-    const struct weft_id *id = weft_chunk_ids(&lease->chunk, &lease->ids, tx->arena, &ids);
-    enum weft_rc rc = weft_change_lock(tx, id, ids, &lease->changes, err);
+    size_t count = lease->chunk.count;
+    struct weft_rows rows, heads = {0};
+    enum weft_rc rc = lock_and_read(tx, lease, &rows, err);
     if (rc)
         return rc;
     struct item *item = hold_items(tx, call);
-    rc = read_waitpoints(tx, item, count, &rows, err);
     for (size_t k = 0; k < count && !rc; k++) {
         struct weft_err story = {0};
         if (item[k].held && prepare(tx, call, &item[k], &rows, &story))

@@ -138,14 +138,19 @@ static enum weft_rc make_body(struct weft_tx *tx, void *context, struct weft_err
 {
     struct making *call = context;
     struct weft_lease_call *lease = &call->lease;
-    size_t count, held = 0;
-    struct weft_call ask, put;
-    struct weft_rows rows = {0};
+    enum { LOCK, PENDING, CALLS };
+    struct weft_call ask[CALLS], put;
+    struct weft_rows rows[CALLS] = {0};
+    size_t count;
     const struct weft_id *id = weft_chunk_ids(&lease->chunk, &lease->ids, tx->arena, &count);
-    struct weft_waitpoints_bound_in *in = weft_call_waitpoints_bound(&ask, tx->arena, count + 1);
+    struct weft_waitpoints_bound_in *in =
+        weft_call_waitpoints_bound(&ask[PENDING], tx->arena, count);
+    for (size_t i = 0; i < count; i++)
+        in->row[i].id = id[i]; /* bound 0: pending */
     call->add = weft_call_waitpoint_add(&put, tx->arena, lease->chunk.count + 1);
     call->added = 0;
-    enum weft_rc rc = weft_change_lock(tx, id, count, &lease->changes, err);
+    const struct weft_change_reads reads = {ask, rows, CALLS};
+    enum weft_rc rc = weft_change_lock_and(tx, id, count, &lease->changes, &reads, err);
     lease->found = weft_new_array(tx->arena, bool, lease->chunk.count + 1);
     for (size_t k = 0; k < lease->chunk.count && !rc; k++) {
         const struct weft_lease *given = weft_lease_item(lease, k);
@@ -153,17 +158,12 @@ static enum weft_rc make_body(struct weft_tx *tx, void *context, struct weft_err
         lease->found[k] = change && change->before.state == WEFT_STATE_RUNNING &&
                           change->before.epoch == given->epoch;
         call->held[lease->chunk.item[k]] = lease->found[k];
-        if (lease->found[k] && (held == 0 || weft_id_cmp(&in->row[held - 1].id, &given->id) != 0))
-            in->row[held++].id = given->id; /* bound 0: pending */
     }
-    ask.rows = held;
-    if (!rc && held > 0)
-        rc = weft_tx_run(tx, &ask, 1, &rows, err);
     for (size_t k = 0; k < lease->chunk.count && !rc; k++)
         if (lease->found[k]) {
             const struct weft_lease *given = weft_lease_item(lease, k);
             rc = make_one(tx, call, k, &weft_change_find(&lease->changes, &given->id)->before,
-                          &rows, err);
+                          &rows[PENDING], err);
         }
     put.rows = call->added;
     return rc || call->added == 0 ? rc : weft_tx_last(tx, &put, 1, NULL, err);
