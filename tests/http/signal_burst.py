@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""1,000 signals at once for one execution, from two replicas over PostgreSQL. Prints TAP and figures.
+"""1,000 signals at once for one execution, from two replicas over PostgreSQL. Prints TAP.
 
 Half of the signals go to each replica, each on a connection of its own, and all of them are
 complete at the same moment. 900 have keys of their own, 100 repeat one of these keys, most of them
@@ -14,9 +14,9 @@ at the other replica. Of each execution:
 
 Two claims wait at each replica meanwhile: exactly one of them gets the next lease.
 
-The time from the first signal to the last answer is printed, and the median of the rounds is judged:
-below 2 s, since tests run on machines that do other things as well; with WEFT_SOAK=1 below 200 ms,
-on a PostgreSQL that waits for the disk.
+The time from the first signal to the last answer is printed, and the median of the rounds is
+judged: below 2 s, since tests run on machines that do other things as well; with WEFT_SOAK=1 below
+200 ms, on a PostgreSQL that waits for the disk.
 """
 import collections
 import json
