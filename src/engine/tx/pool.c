@@ -263,6 +263,11 @@ uint64_t weft_pool_waits(struct weft_engine *engine)
     return waits;
 }
 
+uint64_t weft_engine_transactions(const struct weft_engine *engine, enum weft_tx_mode mode)
+{
+    return atomic_load_explicit(&engine->pool.begun[mode], memory_order_relaxed);
+}
+
 uint64_t weft_engine_history(struct weft_engine *engine)
 {
     return atomic_load(&engine->pool.history);

@@ -45,6 +45,7 @@ struct weft_pool {
     weft_usec lost_us;            /* boot time; when a connection was last lost, or not to be had */
     struct weft_lineage lineage;  /* of the last connection that knew it */
     atomic_uint_fast64_t history; /* from 1; counts lineages, see weft_engine_history() */
+    atomic_uint_fast64_t begun[WEFT_TX_BARE + 1]; /* transactions, by their mode */
 };
 
 void weft_pool_init(struct weft_engine *engine, uint32_t connections, bool in_turn);
@@ -71,6 +72,9 @@ WEFT_MUST_CHECK enum weft_rc weft_pool_prepare(struct weft_engine *engine, struc
 WEFT_MUST_CHECK enum weft_rc weft_pool_note_lineage(struct weft_engine *engine,
                                                     const struct weft_lineage *seen,
                                                     struct weft_err *err);
+
+/* How many transactions of this mode were begun so far, with those that were tried again. */
+uint64_t weft_engine_transactions(const struct weft_engine *engine, enum weft_tx_mode mode);
 
 /* How often a thread had to wait for a connection so far. */
 uint64_t weft_pool_waits(struct weft_engine *engine);

@@ -125,6 +125,7 @@ static enum weft_rc try_once(struct weft_tx *tx, enum weft_tx_mode mode, weft_tx
     tx->brief = mode == WEFT_TX_WRITE && weft_engine_is_contended(engine);
     tx->ended = false;
     uint32_t timeline = tx->conn->lineage.timeline;
+    atomic_fetch_add_explicit(&engine->pool.begun[mode], 1, memory_order_relaxed);
     rc = engine->driver->begin(tx->conn, mode, err);
     if (!rc)
         rc = body(tx, context, err);

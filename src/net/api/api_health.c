@@ -23,6 +23,7 @@
 #include "wire/wire.h"
 
 #include <dirent.h>
+#include <inttypes.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
@@ -175,6 +176,23 @@ static void put_clock(const struct weft_clock *clock, struct weft_buf *out)
                (double)(weft_clock_now(clock) - wall_us) / 1e6);
 }
 
+static void put_transactions(const struct weft_engine *engine, struct weft_buf *out)
+{
+    static const char name[] = "weft_store_transactions_total";
+    static const char *const mode[] = {[WEFT_TX_READ] = "read",
+                                       [WEFT_TX_WRITE] = "write",
+                                       [WEFT_TX_KEYED] = "keyed",
+                                       [WEFT_TX_BARE] = "bare"};
+    weft_metrics_head(out, name, "counter",
+                      "Transactions begun, tries again included; bare: of one read, as the poll.");
+    for (size_t i = 0; i < WEFT_LEN(mode); i++) {
+        weft_buf_printf(out, "%s{", name);
+        weft_metrics_put_label(out, "mode", mode[i]);
+        weft_buf_printf(out, "} %" PRIu64 "\n",
+                        weft_engine_transactions(engine, (enum weft_tx_mode)i));
+    }
+}
+
 static void put_scanners(struct weft_server *server, struct weft_arena *arena, struct weft_buf *out)
 {
     static const struct {
@@ -216,6 +234,7 @@ static void add_figures(struct weft_request *request, struct weft_buf *out)
         put_scanners(request->server, request->arena, &figures->text);
         put_process(&figures->text);
         put_clock(weft_engine_clock(request->server->engine), &figures->text);
+        put_transactions(request->server->engine, &figures->text);
     }
     weft_buf_add(out, figures->text.data, figures->text.size);
     pthread_mutex_unlock(&figures->lock);
