@@ -19,6 +19,7 @@
 /* Runs `call`, which is over `arena` and `result`, and gives its answers. */
 #define DIRECT(kind, type, count, ret_answer, call)                                                \
     struct weft_arena *arena = weft_arena_new();                                                   \
+    /* NOLINTNEXTLINE(bugprone-macro-parentheses): a type */                                       \
     type *result = weft_new_array(arena, type, (count) + 1);                                       \
     enum weft_rc rc = call;                                                                        \
     (kind)->give(result, count, ret_answer);                                                       \

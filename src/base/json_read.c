@@ -46,7 +46,9 @@ static bool refuse(struct reader *r, const char *why)
 /* NUL means the end: JSON allows a NUL byte nowhere. */
 static char peek(const struct reader *r)
 {
-    return r->at == r->end ? '\0' : *r->at;
+    if (r->at == r->end)
+        return '\0';
+    return *r->at;
 }
 
 static bool is_space(char c)
@@ -420,7 +422,9 @@ static size_t unescape(const char *at, char ret_out[4], size_t *ret_size)
     static const char letter[] = "bfnrt", meaning[] = "\b\f\n\r\t";
     if (at[1] != 'u') {
         const char *found = strchr(letter, at[1]);
-        ret_out[0] = found ? meaning[found - letter] : at[1];
+        ret_out[0] = at[1];
+        if (found)
+            ret_out[0] = meaning[found - letter];
         *ret_size = 1;
         return 2;
     }

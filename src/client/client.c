@@ -248,7 +248,7 @@ enum weft_rc weft_do(const struct weft_via *via, const struct weft_op_call *call
         rc = check(call, &story);
     if (!rc && !mine.arena)
         mine.arena = weft_arena_new();
-    if (!rc)
+    if (!rc && via->weft) /* a missing one was refused above */
         rc = via->weft->backend->call(via, &mine, &story);
     if (rc || !ret_arena)
         weft_arena_free(mine.arena);

@@ -116,6 +116,7 @@ enum weft_rc weft_flow_grow(struct weft *weft, const struct weft_flow_growth *gr
 }
 
 enum weft_rc weft_flow_link(struct weft *weft, const struct weft_flow_edging *edging,
+                            /* NOLINTNEXTLINE(readability-non-const-parameter): by the call */
                             int32_t *ret_revision, struct weft_err *err)
 {
     struct weft_flow_edging named = edging ? *edging : (struct weft_flow_edging){0};

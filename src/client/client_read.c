@@ -28,7 +28,7 @@ static enum weft_rc describe(const struct weft_via *via, const struct weft_id *i
                                       .out = ret_page ? item : NULL,
                                       .arena = arena};
     enum weft_rc rc = weft_do(via, &call, NULL, &arena, err);
-    if (!rc)
+    if (!rc && ret_page)
         *ret_page = (struct weft_page){.item = item, .count = count, .arena = arena};
     return rc;
 }
@@ -42,7 +42,7 @@ enum weft_rc weft_describe(struct weft *weft, const struct weft_id *id, size_t c
         weft_do_items(weft, &(struct weft_op_call){.op = WEFT_OP_DESCRIBE}, NULL, NULL, err);
     if (!rc && !ret_page)
         return weft_missing("ret_page", err);
-    if (!rc)
+    if (!rc && ret_page)
         *ret_page = (struct weft_page){0};
     return rc;
 }
@@ -66,7 +66,7 @@ enum weft_rc weft_list(struct weft *weft, const struct weft_filter *filter, uint
     const struct weft_op_call call = {
         .op = WEFT_OP_LIST, .in = &listing, .count = 1, .out = ret_page ? &page : NULL};
     enum weft_rc rc = weft_ask(weft, &call, &arena, err);
-    if (!rc)
+    if (!rc && ret_page)
         *ret_page = (struct weft_page){.item = page.item,
                                        .count = page.count,
                                        .next = page.next,
@@ -196,7 +196,7 @@ static enum weft_rc make_token(struct weft *weft, struct weft_op_call call, weft
     call.arena = arena;
     call.out = ret_token ? token : NULL;
     enum weft_rc rc = weft_do(&(struct weft_via){.weft = weft}, &call, check, &arena, err);
-    if (!rc)
+    if (!rc && ret_token)
         *ret_token = (struct weft_tokens){.item = token, .count = 1, .arena = arena};
     return rc;
 }

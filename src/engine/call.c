@@ -71,7 +71,7 @@ enum weft_rc weft_engine_call(struct weft_engine *engine, const struct weft_op_c
 #define OP(op, group_, id_, method_, path_, scope_, repeat_, in_, takes_, out_, gives_, call_)     \
     case WEFT_OP_##op: {                                                                           \
         const in_ *in = call->in;                                                                  \
-        out_ *out = call->out;                                                                     \
+        out_ *out = call->out; /* NOLINT(bugprone-macro-parentheses): a type */                    \
         (void)in, (void)out;                                                                       \
         return call_;                                                                              \
     }

@@ -23,12 +23,12 @@ const struct weft_op_info weft_ops[WEFT_OP_COUNT] = {
 #define OP(op, group_, id_, method_, path_, scope_, repeat_, in_, takes_, out_, gives_, call_)     \
     [WEFT_OP_##op] = {.id = #id_,                                                                  \
                       .method = #method_,                                                          \
-                      .path = path_,                                                               \
+                      .path = (path_),                                                             \
                       .scope = WEFT_SCOPE_##scope_,                                                \
                       .group = WEFT_GROUP_##group_,                                                \
                       .repeat = WEFT_REPEAT_##repeat_,                                             \
-                      .takes = takes_,                                                             \
-                      .gives = gives_},
+                      .takes = (takes_),                                                           \
+                      .gives = (gives_)},
 #include "wire/ops.def"
 };
 

@@ -208,6 +208,20 @@ static enum weft_rc finish(const struct weft_wire_reader *reader)
     return WEFT_OK;
 }
 
+/* Reads a member now; lists and maps are left for later. */
+static enum weft_rc read_member(struct weft_wire_reader *reader,
+                                const struct weft_wire_field *field, const struct weft_json *value)
+{
+    if (field->kind == WEFT_WIRE_LIST || field->kind == WEFT_WIRE_MAP) {
+        assert(reader->lists < WEFT_WIRE_LISTS); /* a field is met once */
+        reader->list[reader->lists] = field;
+        reader->list_value[reader->lists++] = *value;
+        return WEFT_OK;
+    }
+    return field->kind == WEFT_WIRE_OBJECT ? read_inner(reader, field, value)
+                                           : weft_wire_read_value(reader, field, value);
+}
+
 static enum weft_rc read_members(struct weft_wire_reader *reader, const struct weft_json *value)
 {
     struct weft_json_iter member;
@@ -225,15 +239,7 @@ static enum weft_rc read_members(struct weft_wire_reader *reader, const struct w
         if (!is_there(field, &member.value))
             continue;
         reader->given |= (uint64_t)1 << i;
-        if (field->kind == WEFT_WIRE_LIST || field->kind == WEFT_WIRE_MAP) {
-            assert(reader->lists < WEFT_WIRE_LISTS); /* a field is met once */
-            reader->list[reader->lists] = field;
-            reader->list_value[reader->lists++] = member.value;
-        } else {
-            rc = field->kind == WEFT_WIRE_OBJECT
-                     ? read_inner(reader, field, &member.value)
-                     : weft_wire_read_value(reader, field, &member.value);
-        }
+        rc = read_member(reader, field, &member.value);
         if (rc)
             return rc;
     }

@@ -9,6 +9,7 @@
 #include "core/policy.h"
 #include "wire/type.h"
 
+#include <assert.h>
 #include <string.h>
 
 /* No list may hold more where its row does not say; the engine knows the limit of each. */
@@ -337,6 +338,7 @@ static enum weft_rc read_entries(const struct weft_wire_reader *reader,
                            sizeof(struct weft_wire_named_id), read_id_entry},
     };
     const struct entry_kind *kind = &kinds[field->kind];
+    assert(kind->read); /* other kinds have functions of their own */
     bool named = field->kind != WEFT_WIRE_TEXTS;
     size_t count = 0;
     if (value->kind != (named ? WEFT_JSON_OBJECT : WEFT_JSON_ARRAY))

@@ -359,7 +359,7 @@ void op_submit(struct world *w)
 {
     struct weft_arena *arena = weft_arena_new();
     struct weft_flow_spec spec[FLOWS_MAX];
-    struct weft_flow_submitted answer[FLOWS_MAX];
+    struct weft_flow_submitted answer[FLOWS_MAX] = {0};
     struct weft_err err = {0};
     w->flows = 1 + chance(w, 25);
     for (size_t f = 0; f < w->flows; f++) {

@@ -210,7 +210,7 @@ static void test_together(void)
 static void test_together_bound(void)
 {
     enum { COUNT = 1001 };
-    struct item *item = weft_new_array(arena, struct item, 3 * WEFT_BATCH_MAX);
+    struct item *item = weft_new_array(arena, struct item, (size_t)3 * WEFT_BATCH_MAX);
     for (size_t i = 0; i < COUNT; i++)
         item[i].id = id_of(i < 999 ? (unsigned)i : 2000);
     struct weft_chunks chunks = split_together(item, COUNT, NULL);

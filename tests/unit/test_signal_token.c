@@ -64,7 +64,7 @@ static void test_every_character_counts(void)
         }
         text[at] = kept;
     }
-    ok(tried == 103 * 63 && wrong == 0, "no token with one other character is believed");
+    ok(tried == (size_t)103 * 63 && wrong == 0, "no token with one other character is believed");
     ok(believed(text), "the token itself is believed");
 }
 

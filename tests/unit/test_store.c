@@ -31,6 +31,11 @@ static bool same_number(struct weft_opt_i64 want, bool set, int64_t value)
     return want.set == set && want.value == value;
 }
 
+static bool same_word(const char *a, const char *b)
+{
+    return a && b ? strcmp(a, b) == 0 : a == b;
+}
+
 static bool same_row(const struct weft_values_in *want, const struct weft_rows *rows, size_t row)
 {
     const struct weft_values_out *got = weft_out_values(rows, row);
@@ -39,9 +44,9 @@ static bool same_row(const struct weft_values_in *want, const struct weft_rows *
            same_number(want->num, got->num.set, got->num.value) &&
            same_number(want->big, got->big.set, got->big.value) && want->id.set == got->id.set &&
            memcmp(&want->id.value, &got->id.value, sizeof(want->id.value)) == 0 &&
-           !want->word == !got->word && (!want->word || strcmp(want->word, got->word) == 0) &&
-           !want->bytes.data == !got->bytes.data && want->bytes.size == got->bytes.size &&
-           (want->bytes.size == 0 ||
+           same_word(want->word, got->word) && !want->bytes.data == !got->bytes.data &&
+           want->bytes.size == got->bytes.size &&
+           (want->bytes.size == 0 || !want->bytes.data ||
             memcmp(want->bytes.data, got->bytes.data, want->bytes.size) == 0);
 }
 

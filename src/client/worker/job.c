@@ -24,6 +24,7 @@ static char *copy_text(const char *text, size_t max)
     if (size > max)
         size = weft_utf8_cut(text, size, max);
     char *copy = weft_alloc(size + 1, 1);
+    /* NOLINTNEXTLINE(bugprone-not-null-terminated-result): weft_alloc() clears */
     memcpy(copy, text, size);
     for (size_t at = 0; at < size;) {
         size_t step = weft_utf8_size(copy + at, size - at);

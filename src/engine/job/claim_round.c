@@ -224,7 +224,7 @@ static void claim_call(struct weft_tx *tx, struct weft_claiming *all, struct wef
     all->floor_tick = weft_floor_tick(&tx->engine->floors);
     struct weft_claim_above_in *above = find_floors(tx, all, call);
     struct weft_claim_in *plain = above ? NULL : weft_call_claim(call, tx->arena, all->wants);
-    if (plain)
+    if (!above)
         plain->now = tx->now_us;
     all->above = above != NULL;
     for (size_t i = 0; i < all->wants; i++) {

@@ -101,6 +101,18 @@ static size_t items_of(const struct steer_call *call, const struct weft_id *id, 
     return k;
 }
 
+/* The answer to an item whose execution has a state in which it cannot be done, or is done. */
+static struct weft_steer_result refuse_state(const struct steer_call *call, enum weft_state state)
+{
+    enum weft_steer_kind kind = call->steering->kind;
+    if (kind == WEFT_STEER_CANCEL && state == WEFT_STATE_CANCELLED)
+        return (struct weft_steer_result){.state = state};
+    const struct weft_err *story =
+        weft_err_new(call->steering->arena, WEFT_NOT_LIVE, "id", "the execution is %s: %s",
+                     weft_state_name(state), rule[kind].refusal);
+    return (struct weft_steer_result){.err = story, .rc = story->rc, .state = state};
+}
+
 /* Answers the items for which done[k] is false from the state of the execution now. */
 static enum weft_rc answer_others(struct weft_tx *tx, struct steer_call *call, const bool *done,
                                   struct weft_err *err)
@@ -130,16 +142,8 @@ static enum weft_rc answer_others(struct weft_tx *tx, struct steer_call *call, c
         size_t end;
         for (size_t k = items_of(call, &out->id.value, &end); k < end; k++) {
             size_t i = call->chunk.item[k];
-            if (done[k] || !in_namespace(tx->engine, out->queue, call->ns[i]))
-                continue;
-            enum weft_steer_kind kind = call->steering->kind;
-            const struct weft_err *story = NULL;
-            if (kind != WEFT_STEER_CANCEL || out->state != WEFT_STATE_CANCELLED)
-                story = weft_err_new(call->steering->arena, WEFT_NOT_LIVE, "id",
-                                     "the execution is %s: %s", weft_state_name(out->state),
-                                     rule[kind].refusal);
-            call->answer[i] = (struct weft_steer_result){
-                .err = story, .rc = story ? story->rc : WEFT_OK, .state = out->state};
+            if (!done[k] && in_namespace(tx->engine, out->queue, call->ns[i]))
+                call->answer[i] = refuse_state(call, out->state);
         }
     }
     return rc;

@@ -323,11 +323,13 @@ static bool blame_is_inside(const struct weft_submissions *batch, const struct w
 /* Answers all items of a batch with the failure of its transaction. */
 static void answer_refused(const struct weft_submissions *batch, const struct weft_err *err)
 {
-    struct weft_err *story = batch->count ? weft_err_dup(batch->arena, err) : NULL;
-    if (story && err->cause == WEFT_CAUSE_LOCK_TIMEOUT && batch->keyed) {
+    if (batch->count == 0)
+        return;
+    struct weft_err *story = weft_err_dup(batch->arena, err);
+    if (err->cause == WEFT_CAUSE_LOCK_TIMEOUT && batch->keyed) {
         weft_fail_field(story, WEFT_BUSY, "key", "another open transaction holds this key");
         story->hint = weft_hint_wait_for_transaction;
-    } else if (story && err->cause == WEFT_CAUSE_LOCK_TIMEOUT) {
+    } else if (err->cause == WEFT_CAUSE_LOCK_TIMEOUT) {
         weft_fail(story, WEFT_BUSY, "another open transaction locks weft's tables");
         story->hint = "try again later; `weft doctor` finds old transactions";
     }

@@ -369,6 +369,7 @@ static enum weft_rc send_step(struct weft_pg *pg, const struct weft_pg_step *ste
         if (rc)
             return rc;
         for (int i = 0; i < params.count; i++)
+            /* NOLINTNEXTLINE(clang-analyzer-core.uninitialized.Assign): encode() set them */
             pg->carried += (size_t)params.size[i];
     } else if (step->text) {
         put_types(step->stmt, &params);

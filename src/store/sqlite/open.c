@@ -135,6 +135,7 @@ static void watch_forks(void)
 static enum weft_rc check_inherited(const char *path, struct weft_err *err)
 {
     struct stat info;
+    assert(path); /* read_url() sets it */
     if (stat(path, &info) != 0)
         return WEFT_OK; /* a new file, or opening it will fail */
     uint64_t forks = weft_forks();
@@ -156,6 +157,7 @@ static enum weft_rc check_inherited(const char *path, struct weft_err *err)
 static void note_open(struct weft_lite_file *file, const char *path)
 {
     struct stat info;
+    assert(path); /* read_url() sets it */
     if (stat(path, &info) != 0)
         return;
     file->device = (uint64_t)info.st_dev;
