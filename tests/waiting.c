@@ -240,11 +240,11 @@ void wait_describe(struct weft_engine *engine, const struct weft_id *id, char ou
             weft_out_suspension_read(&rows)->epoch, weft_out_suspension_read(&rows)->condition,
             weft_out_suspension_read(&rows)->on_timeout,
             weft_out_suspension_read(&rows)->escalated.set ? ", escalated" : "");
-    weft_call_resumption_read(&call, arena, 1)->row[0].id = *id;
+    weft_call_signals_read(&call, arena, 1)->row[0].id = *id;
     rows = ask(engine, &call, arena);
-    if (rows.count > 0)
-        add(&text, "; resumed from %d by %d", weft_out_resumption_read(&rows)->epoch,
-            weft_out_resumption_read(&rows)->by);
+    const struct weft_signals_read_out *resumption = weft_out_signals_read(&rows);
+    if (resumption->resumed.set)
+        add(&text, "; resumed from %d by %d", resumption->epoch.value, resumption->by.value);
     add_waitpoints(&text, engine, id, arena);
     weft_arena_free(arena);
 }

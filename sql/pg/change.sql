@@ -7,7 +7,7 @@
 -- In a SELECT, LATERAL with FOR UPDATE or OFFSET 0 has that effect too.
 
 -- name: live_lock (id uuid[])
--- returns: id uuid?, ord bigint, due bigint?, attempt_deadline bigint?, deadline bigint?, started bigint?, claimed bigint?, queue int, lane int, policy int, worker int?, epoch int, attempt int, forgiven int, size int, lost smallint, replays smallint, priority smallint, state smallint
+-- returns: id uuid?, ord bigint, due bigint?, attempt_deadline bigint?, deadline bigint?, started bigint?, claimed bigint?, queue int, lane int, policy int, worker int?, epoch int, attempt int, forgiven int, size int, lost smallint, replays smallint, priority smallint, state smallint, has smallint
 -- One by one in the order of the list, which is sorted: two that want the same rows never wait for
 -- each other in a circle.
 SELECT @{live_columns l}

@@ -3,7 +3,8 @@
 -- fragment: live_columns (l)
 -- All that a step of an execution needs of its living row: the columns of live_lock.
 @l.id, @l.ord, @l.due, @l.attempt_deadline, @l.deadline, @l.started, @l.claimed, @l.queue, @l.lane,
-@l.policy, @l.worker, @l.epoch, @l.attempt, @l.forgiven, @l.size, @l.lost, @l.replays, @l.priority, @l.state
+@l.policy, @l.worker, @l.epoch, @l.attempt, @l.forgiven, @l.size, @l.lost, @l.replays, @l.priority, @l.state,
+@l.has
 
 -- fragment: execution_columns (s)
 -- An execution as readers see it, from weft.snapshot.

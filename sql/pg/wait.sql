@@ -9,11 +9,11 @@ SELECT @{waitpoint_columns w}
  CROSS JOIN LATERAL (SELECT * FROM weft.waitpoint x WHERE x.id = i.id AND x.bound = i.bound OFFSET 0) w;
 
 -- name: waitpoints_open (id uuid[])
--- returns: waitpoint uuid, id uuid, created bigint, expires bigint?, closed bigint?, epoch int, bound int, signals int, key int, replay smallint, name text
--- The waitpoints of suspended executions: those of the epoch of the suspension.
-SELECT @{waitpoint_columns w}
+-- returns: waitpoint uuid, id uuid, created bigint, expires bigint?, closed bigint?, epoch int, bound int, signals int, key int, replay smallint, name text, condition text, delay bigint
+-- The waitpoints of suspended executions, those of the epoch of the suspension, and what it waits for.
+SELECT @{waitpoint_columns w}, s.condition, s.delay
   FROM unnest(:id) AS i(id)
- CROSS JOIN LATERAL (SELECT x.epoch FROM weft.suspension x WHERE x.id = i.id OFFSET 0) s
+ CROSS JOIN LATERAL (SELECT x.epoch, x.condition, x.delay FROM weft.suspension x WHERE x.id = i.id OFFSET 0) s
  CROSS JOIN LATERAL (SELECT * FROM weft.waitpoint x WHERE x.id = i.id AND x.bound = s.epoch OFFSET 0) w;
 
 -- name: waitpoints_named (waitpoint uuid[])
@@ -32,10 +32,6 @@ SELECT waitpoint, id, created, expires, epoch, bound, 0, key, replay, name
 -- Pending waitpoints become those of a suspension.
 UPDATE weft.waitpoint w SET bound = i.bound
   FROM unnest(:waitpoint, :bound) AS i(waitpoint, bound) WHERE w.waitpoint BETWEEN i.waitpoint AND i.waitpoint;
-
--- name: waitpoint_count (waitpoint uuid[], signals int[])
-UPDATE weft.waitpoint w SET signals = i.signals
-  FROM unnest(:waitpoint, :signals) AS i(waitpoint, signals) WHERE w.waitpoint BETWEEN i.waitpoint AND i.waitpoint;
 
 -- name: suspension_read (id uuid[])
 -- returns: id uuid, epoch int, since bigint, condition text, on_timeout smallint, delay bigint, escalated bigint?, reason text?
@@ -59,24 +55,29 @@ UPDATE weft.suspension s
   FROM unnest(:id) AS i(id) WHERE s.id BETWEEN i.id AND i.id;
 
 -- name: suspension_drop (id uuid[])
--- With the step by which an execution is not suspended any more, whatever that is.
+-- With the step that ends a suspended execution.
 DELETE FROM weft.suspension s USING unnest(:id) AS i(id) WHERE s.id BETWEEN i.id AND i.id;
 
+-- name: suspension_resume (id uuid[], epoch int[], at bigint[], by smallint[], reason text?[])
+-- With the step by which a suspended execution goes on: its suspension goes, its resumption comes.
+WITH resumed AS MATERIALIZED (
+    SELECT * FROM unnest(:id, :epoch, :at, :by, :reason) AS i(id, epoch, at, by, reason)
+), gone AS (
+    DELETE FROM weft.suspension s USING resumed i WHERE s.id BETWEEN i.id AND i.id
+)
+INSERT INTO weft.resumption (id, epoch, at, by, reason)
+SELECT id, epoch, at, by, reason FROM resumed
+@{resumption_replaced};
+
+-- fragment: resumption_replaced ()
+    ON CONFLICT (id) DO UPDATE SET epoch = excluded.epoch, at = excluded.at, by = excluded.by,
+       reason = excluded.reason
+
 -- name: resumption_put (id uuid[], epoch int[], at bigint[], by smallint[], reason text?[])
+-- The same for one that never was suspended: its suspend was satisfied at once.
 INSERT INTO weft.resumption (id, epoch, at, by, reason)
 SELECT * FROM unnest(:id, :epoch, :at, :by, :reason)
-    ON CONFLICT (id) DO UPDATE SET epoch = excluded.epoch, at = excluded.at, by = excluded.by,
-       reason = excluded.reason;
-
--- name: resumption_drop (id uuid[])
-DELETE FROM weft.resumption r USING unnest(:id) AS i(id) WHERE r.id BETWEEN i.id AND i.id;
-
--- name: resumption_read (id uuid[])
--- returns: id uuid, epoch int, at bigint, by smallint, reason text?
--- Locks nothing: read by the holder of a lease, or for it.
-SELECT r.id, r.epoch, r.at, r.by, r.reason
-  FROM unnest(:id) AS i(id)
- CROSS JOIN LATERAL (SELECT * FROM weft.resumption x WHERE x.id = i.id OFFSET 0) r;
+@{resumption_replaced};
 
 -- name: signal_heads (id uuid[], waitpoint uuid[])
 -- returns: id uuid, waitpoint uuid, n int, at bigint, name text?, source text?
@@ -85,17 +86,6 @@ SELECT i.id, i.waitpoint, s.n, s.at, s.name, s.source
   FROM unnest(:id, :waitpoint) AS i(id, waitpoint)
  CROSS JOIN LATERAL (SELECT x.n, x.at, x.name, x.source FROM weft.signal x
                       WHERE x.id = i.id AND x.waitpoint = i.waitpoint ORDER BY x.n OFFSET 0) s;
-
--- name: signal_heads_open (id uuid[])
--- returns: id uuid, waitpoint uuid, epoch int, name text?, source text?
--- The signals of the waitpoints of suspended executions as a condition sees them.
-SELECT i.id, w.waitpoint, s.epoch, h.name, h.source
-  FROM unnest(:id) AS i(id)
- CROSS JOIN LATERAL (SELECT x.epoch FROM weft.suspension x WHERE x.id = i.id OFFSET 0) s
- CROSS JOIN LATERAL (SELECT x.waitpoint FROM weft.waitpoint x
-                      WHERE x.id = i.id AND x.bound = s.epoch AND x.signals > 0 OFFSET 0) w
- CROSS JOIN LATERAL (SELECT x.name, x.source FROM weft.signal x
-                      WHERE x.id = i.id AND x.waitpoint = w.waitpoint OFFSET 0) h;
 
 -- name: signal_keys (waitpoint uuid[], key text[])
 -- returns: waitpoint uuid, key text, effect smallint
@@ -106,26 +96,37 @@ SELECT i.waitpoint, i.key, s.effect
                       WHERE x.waitpoint = i.waitpoint AND x.key = i.key OFFSET 0) s;
 
 -- name: signal_add (id uuid[], waitpoint uuid[], n int[], at bigint[], effect smallint[], name text?[], source text?[], key text?[], content_type text?[], payload bytea?[])
+-- Its waitpoint counts it: n is the number of the last signal that it has got.
+WITH sent AS MATERIALIZED (
+    SELECT * FROM unnest(:id, :waitpoint, :n, :at, :effect, :name, :source, :key, :content_type, :payload)
+        AS i(id, waitpoint, n, at, effect, name, source, key, content_type, payload)
+), counted AS (
+    UPDATE weft.waitpoint w SET signals = i.n
+      FROM (SELECT waitpoint, max(n) AS n FROM sent GROUP BY waitpoint) i
+     WHERE w.waitpoint BETWEEN i.waitpoint AND i.waitpoint
+)
 INSERT INTO weft.signal (id, waitpoint, n, at, effect, name, source, key, content_type, payload)
-SELECT * FROM unnest(:id, :waitpoint, :n, :at, :effect, :name, :source, :key, :content_type, :payload);
+SELECT * FROM sent;
 
 -- name: signals_read (id uuid[], bound int?[], bytes bigint)
--- returns: id uuid, waitpoint uuid, waitpoint_name text, n int, at bigint, effect smallint, name text?, source text?, key text?, content_type text?, payload bytea?, more bool
--- The signals of the waitpoints of a suspension (bound null: of the one that the last resumption ended), in the order of their arrival, as long as their payloads are
--- within `bytes` for an execution. more: the row stands for those beyond, without its payload. Locks nothing.
-SELECT t.id, t.waitpoint, t.waitpoint_name, t.n, t.at, t.effect, t.name, t.source, t.key, t.content_type,
-       CASE WHEN t.sum <= :bytes THEN t.payload END, t.sum > :bytes
-  FROM (SELECT u.id, coalesce(u.bound, (SELECT r.epoch FROM weft.resumption r WHERE r.id = u.id)) AS bound
-          FROM unnest(:id, :bound) AS u(id, bound) OFFSET 0) i
- CROSS JOIN LATERAL (
+-- returns: id uuid, resumed bigint?, by smallint?, epoch int?, waitpoint uuid?, waitpoint_name text?, n int?, at bigint?, effect smallint?, name text?, source text?, key text?, content_type text?, payload bytea?, more bool?
+-- The last resumption of each execution, and the signals of the waitpoints of a suspension (bound null: of the one
+-- that this resumption ended), in the order of their arrival, as long as their payloads are within `bytes` for an
+-- execution. One row without a waitpoint: there are no signals. more: the row stands for those beyond, without its
+-- payload. Locks nothing: read by the holder of a lease, or for it.
+SELECT i.id, i.resumed, i.by, i.epoch, t.waitpoint, t.waitpoint_name, t.n, t.at, t.effect, t.name, t.source, t.key,
+       t.content_type, CASE WHEN t.sum <= :bytes THEN t.payload END, t.sum > :bytes
+  FROM (SELECT u.id, coalesce(u.bound, r.epoch) AS bound, r.at AS resumed, r.by, r.epoch
+          FROM unnest(:id, :bound) AS u(id, bound)
+          LEFT JOIN LATERAL (SELECT * FROM weft.resumption x WHERE x.id = u.id OFFSET 0) r ON true OFFSET 0) i
+  LEFT JOIN LATERAL (
      SELECT s.*, w.name AS waitpoint_name,
             sum(coalesce(octet_length(s.payload), 0) + @WEFT_SIGNAL_BYTES) OVER (ORDER BY s.at, s.waitpoint, s.n) AS sum,
             coalesce(octet_length(s.payload), 0) + @WEFT_SIGNAL_BYTES AS size
        FROM (SELECT * FROM weft.waitpoint x WHERE x.id = i.id AND x.bound = i.bound OFFSET 0) w
       CROSS JOIN LATERAL (SELECT * FROM weft.signal x
                            WHERE x.id = w.id AND x.waitpoint = w.waitpoint OFFSET 0) s
-      ORDER BY s.at, s.waitpoint, s.n) t
- WHERE t.sum - t.size <= :bytes;
+      ORDER BY s.at, s.waitpoint, s.n) t ON t.sum - t.size <= :bytes;
 
 -- name: waitpoints_list (id uuid, after uuid, most int)
 -- returns: waitpoint uuid, id uuid, created bigint, expires bigint?, closed bigint?, epoch int, bound int, signals int, key int, replay smallint, name text

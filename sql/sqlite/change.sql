@@ -1,9 +1,9 @@
 -- The twins of sql/pg/change.sql.
 
 -- name: live_lock (id uuid[])
--- returns: id uuid?, ord bigint, due bigint?, attempt_deadline bigint?, deadline bigint?, started bigint?, claimed bigint?, queue int, lane int, policy int, worker int?, epoch int, attempt int, forgiven int, size int, lost smallint, replays smallint, priority smallint, state smallint
+-- returns: id uuid?, ord bigint, due bigint?, attempt_deadline bigint?, deadline bigint?, started bigint?, claimed bigint?, queue int, lane int, policy int, worker int?, epoch int, attempt int, forgiven int, size int, lost smallint, replays smallint, priority smallint, state smallint, has smallint
 SELECT :id, ord, due, attempt_deadline, deadline, started, claimed, queue, lane, policy, worker, epoch,
-       attempt, forgiven, size, lost, replays, priority, state
+       attempt, forgiven, size, lost, replays, priority, state, has
   FROM live WHERE num = (SELECT num FROM execution WHERE id = :id);
 
 -- name: live_put (id uuid[], due bigint?[], attempt_deadline bigint?[], deadline bigint?[], claimed bigint?[], worker int?[], attempt int[], lost smallint[], priority smallint[], state smallint[])

@@ -3,7 +3,7 @@
 -- fragment: live_columns ()
 -- Of `live` l and its `execution` e.
 e.id, l.ord, l.due, l.attempt_deadline, l.deadline, l.started, l.claimed, l.queue, l.lane, l.policy,
-l.worker, l.epoch, l.attempt, l.forgiven, l.size, l.lost, l.replays, l.priority, l.state
+l.worker, l.epoch, l.attempt, l.forgiven, l.size, l.lost, l.replays, l.priority, l.state, l.has
 
 -- fragment: execution_columns (s)
 @s.id, @s.created, @s.queue, @s.content_type, @s.tags, @s.key, @s.state, @s.priority, @s.attempt,

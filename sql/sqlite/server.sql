@@ -102,7 +102,7 @@ SELECT name, lanes, capabilities, seen FROM worker WHERE namespace = :namespace 
 SELECT worker, count(*) FROM live WHERE state = @running GROUP BY worker;
 
 -- name: worker_leases (worker int, batch int)
--- returns: id uuid?, ord bigint, due bigint?, attempt_deadline bigint?, deadline bigint?, started bigint?, claimed bigint?, queue int, lane int, policy int, worker int?, epoch int, attempt int, forgiven int, size int, lost smallint, replays smallint, priority smallint, state smallint
+-- returns: id uuid?, ord bigint, due bigint?, attempt_deadline bigint?, deadline bigint?, started bigint?, claimed bigint?, queue int, lane int, policy int, worker int?, epoch int, attempt int, forgiven int, size int, lost smallint, replays smallint, priority smallint, state smallint, has smallint
 SELECT @{live_columns}
   FROM live l CROSS JOIN execution e ON e.num = l.num
  WHERE l.state = @running AND l.worker = :worker

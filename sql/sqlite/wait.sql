@@ -5,9 +5,10 @@
 SELECT @{waitpoint_columns w} FROM waitpoint w WHERE w.id = :id AND w.bound = :bound;
 
 -- name: waitpoints_open (id uuid[])
--- returns: waitpoint uuid, id uuid, created bigint, expires bigint?, closed bigint?, epoch int, bound int, signals int, key int, replay smallint, name text
-SELECT @{waitpoint_columns w} FROM waitpoint w
- WHERE w.id = :id AND w.bound = (SELECT s.epoch FROM suspension s WHERE s.id = :id);
+-- returns: waitpoint uuid, id uuid, created bigint, expires bigint?, closed bigint?, epoch int, bound int, signals int, key int, replay smallint, name text, condition text, delay bigint
+SELECT @{waitpoint_columns w}, s.condition, s.delay
+  FROM suspension s CROSS JOIN waitpoint w ON w.id = s.id AND w.bound = s.epoch
+ WHERE s.id = :id;
 
 -- name: waitpoints_named (waitpoint uuid[])
 -- returns: waitpoint uuid, id uuid, created bigint, expires bigint?, closed bigint?, epoch int, bound int, signals int, key int, replay smallint, name text
@@ -19,9 +20,6 @@ VALUES (:waitpoint, :id, :created, :expires, :epoch, :bound, 0, :key, :replay, :
 
 -- name: waitpoint_bind (waitpoint uuid[], bound int[])
 UPDATE waitpoint SET bound = :bound WHERE waitpoint = :waitpoint;
-
--- name: waitpoint_count (waitpoint uuid[], signals int[])
-UPDATE waitpoint SET signals = :signals WHERE waitpoint = :waitpoint;
 
 -- name: suspension_read (id uuid[])
 -- returns: id uuid, epoch int, since bigint, condition text, on_timeout smallint, delay bigint, escalated bigint?, reason text?
@@ -44,27 +42,20 @@ UPDATE suspension
 -- name: suspension_drop (id uuid[])
 DELETE FROM suspension WHERE id = :id;
 
+-- name: suspension_resume (id uuid[], epoch int[], at bigint[], by smallint[], reason text?[])
+DELETE FROM suspension WHERE id = :id;
+INSERT INTO resumption (id, epoch, at, by, reason) VALUES (:id, :epoch, :at, :by, :reason)
+    ON CONFLICT (id) DO UPDATE SET epoch = excluded.epoch, at = excluded.at, by = excluded.by,
+       reason = excluded.reason;
+
 -- name: resumption_put (id uuid[], epoch int[], at bigint[], by smallint[], reason text?[])
 INSERT INTO resumption (id, epoch, at, by, reason) VALUES (:id, :epoch, :at, :by, :reason)
     ON CONFLICT (id) DO UPDATE SET epoch = excluded.epoch, at = excluded.at, by = excluded.by,
        reason = excluded.reason;
 
--- name: resumption_drop (id uuid[])
-DELETE FROM resumption WHERE id = :id;
-
--- name: resumption_read (id uuid[])
--- returns: id uuid, epoch int, at bigint, by smallint, reason text?
-SELECT id, epoch, at, by, reason FROM resumption WHERE id = :id;
-
 -- name: signal_heads (id uuid[], waitpoint uuid[])
 -- returns: id uuid, waitpoint uuid, n int, at bigint, name text?, source text?
 SELECT id, waitpoint, n, at, name, source FROM signal WHERE id = :id AND waitpoint = :waitpoint ORDER BY n;
-
--- name: signal_heads_open (id uuid[])
--- returns: id uuid, waitpoint uuid, epoch int, name text?, source text?
-SELECT h.id, h.waitpoint, w.bound, h.name, h.source
-  FROM waitpoint w CROSS JOIN signal h ON h.id = w.id AND h.waitpoint = w.waitpoint
- WHERE w.id = :id AND w.bound = (SELECT s.epoch FROM suspension s WHERE s.id = :id) AND w.signals > 0;
 
 -- name: signal_keys (waitpoint uuid[], key text[])
 -- returns: waitpoint uuid, key text, effect smallint
@@ -73,18 +64,20 @@ SELECT waitpoint, key, effect FROM signal WHERE waitpoint = :waitpoint AND key =
 -- name: signal_add (id uuid[], waitpoint uuid[], n int[], at bigint[], effect smallint[], name text?[], source text?[], key text?[], content_type text?[], payload bytea?[])
 INSERT INTO signal (id, waitpoint, n, at, effect, name, source, key, content_type, payload)
 VALUES (:id, :waitpoint, :n, :at, :effect, :name, :source, :key, :content_type, :payload);
+UPDATE waitpoint SET signals = :n WHERE waitpoint = :waitpoint;
 
 -- name: signals_read (id uuid[], bound int?[], bytes bigint)
--- returns: id uuid, waitpoint uuid, waitpoint_name text, n int, at bigint, effect smallint, name text?, source text?, key text?, content_type text?, payload bytea?, more bool
-SELECT t.id, t.waitpoint, t.waitpoint_name, t.n, t.at, t.effect, t.name, t.source, t.key, t.content_type,
+-- returns: id uuid, resumed bigint?, by smallint?, epoch int?, waitpoint uuid?, waitpoint_name text?, n int?, at bigint?, effect smallint?, name text?, source text?, key text?, content_type text?, payload bytea?, more bool?
+SELECT i.id, r.at, r.by, r.epoch, t.waitpoint, t.waitpoint_name, t.n, t.at, t.effect, t.name, t.source, t.key, t.content_type,
        CASE WHEN t.sum <= :bytes THEN t.payload END, t.sum > :bytes
-  FROM (SELECT s.*, w.name AS waitpoint_name,
-               sum(coalesce(length(s.payload), 0) + @WEFT_SIGNAL_BYTES) OVER (ORDER BY s.at, s.waitpoint, s.n) AS sum,
-               coalesce(length(s.payload), 0) + @WEFT_SIGNAL_BYTES AS size
-          FROM waitpoint w JOIN signal s ON s.id = w.id AND s.waitpoint = w.waitpoint
-         WHERE w.id = :id AND w.bound = coalesce(:bound, (SELECT r.epoch FROM resumption r WHERE r.id = :id))
-         ORDER BY s.at, s.waitpoint, s.n) t
- WHERE t.sum - t.size <= :bytes;
+  FROM (SELECT :id AS id) i
+  LEFT JOIN resumption r ON r.id = :id
+  LEFT JOIN (SELECT s.*, w.name AS waitpoint_name,
+                    sum(coalesce(length(s.payload), 0) + @WEFT_SIGNAL_BYTES) OVER (ORDER BY s.at, s.waitpoint, s.n) AS sum,
+                    coalesce(length(s.payload), 0) + @WEFT_SIGNAL_BYTES AS size
+               FROM waitpoint w JOIN signal s ON s.id = w.id AND s.waitpoint = w.waitpoint
+              WHERE w.id = :id AND w.bound = coalesce(:bound, (SELECT x.epoch FROM resumption x WHERE x.id = :id))
+              ORDER BY s.at, s.waitpoint, s.n) t ON t.sum - t.size <= :bytes;
 
 -- name: waitpoints_list (id uuid, after uuid, most int)
 -- returns: waitpoint uuid, id uuid, created bigint, expires bigint?, closed bigint?, epoch int, bound int, signals int, key int, replay smallint, name text

@@ -83,6 +83,7 @@ struct weft_live {
     int32_t lost;     /* leases lost since the last replay */
     int32_t replays;
     int32_t size;     /* bytes that a claim carries: the payload, and the names of upstreams */
+    int32_t has;      /* bits of tables that may have rows about it: core/stored.h */
     weft_usec due_us; /* delayed: when it becomes ready; running: when the lease ends; suspended:
                        * when that times out */
     weft_usec attempt_deadline_us;

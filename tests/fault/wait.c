@@ -353,18 +353,18 @@ static const struct wait_play plays[] = {
     PLAY("wait_suspend_pending", pending, suspend_pending, WAITPOINT_BIND, tokens, .stages = false),
     PLAY("wait_suspend_early", early, suspend_early, RESUMPTION_PUT, tokens, .stages = false),
     PLAY("wait_signal", suspended, send_one, SIGNAL_ADD, signals, .stages = false),
-    PLAY("wait_signal_resumes", half, send_one, SUSPENSION_DROP, signals, .stages = false),
-    PLAY("wait_signals", count, send_many, SUSPENSION_DROP, signals, .stages = false),
-    PLAY("wait_resume", half, resume, RESUMPTION_PUT, over, .repeat_rc = WEFT_NOT_LIVE),
+    PLAY("wait_signal_resumes", half, send_one, SUSPENSION_RESUME, signals, .stages = false),
+    PLAY("wait_signals", count, send_many, SUSPENSION_RESUME, signals, .stages = false),
+    PLAY("wait_resume", half, resume, SUSPENSION_RESUME, over, .repeat_rc = WEFT_NOT_LIVE),
     TIMEOUT("fail", FAIL, SUSPENSION_DROP),
     TIMEOUT("cancel", CANCEL, SUSPENSION_DROP),
     TIMEOUT("expire", EXPIRE, SUSPENSION_DROP),
-    TIMEOUT("resume", RESUME, RESUMPTION_PUT),
+    TIMEOUT("resume", RESUME, SUSPENSION_RESUME),
     TIMEOUT("escalate", ESCALATE, SUSPENSION_ESCALATE),
     PLAY("wait_point_expiry", pending, expire, WAITPOINT_EXPIRE, over, .later_ms = TIMEOUT_MS),
     PLAY("wait_first_key", no_keys, make_one, KEY_ADD, keys, .stages = true),
     PLAY("wait_rotate", suspended, rotate, KEY_RETIRE, rotated, .stages = false),
-    PLAY("wait_claim", resumed, claim, RESUMPTION_READ, claim, .again = claim_again),
+    PLAY("wait_claim", resumed, claim, SIGNALS_READ, claim, .again = claim_again),
 };
 /* clang-format on */
 

@@ -44,6 +44,7 @@ static struct weft_live read_live(const struct weft_live_out *row)
         .attempt = row->attempt,
         .forgiven = row->forgiven,
         .size = row->size,
+        .has = row->has,
         .lost = row->lost,
         .replays = row->replays,
         .priority = row->priority,
@@ -219,8 +220,8 @@ static void put_draining(struct weft_draining_add_item *item, const struct weft_
     item->ended = change->step.ended;
 }
 
-static void put_resumption(struct weft_resumption_put_item *item, const struct weft_change *change,
-                           weft_usec now_us)
+static void put_resumption(struct weft_suspension_resume_item *item,
+                           const struct weft_change *change, weft_usec now_us)
 {
     item->id = change->before.id;
     item->epoch = change->before.epoch;
@@ -250,15 +251,15 @@ static bool drains(const struct weft_change *change)
     return change->apply && change->drains;
 }
 
-static bool wakes(const struct weft_change *change)
+static bool resumes(const struct weft_change *change)
 {
-    return change->apply && change->before.state == WEFT_STATE_SUSPENDED &&
+    return lives_on(change) && change->before.state == WEFT_STATE_SUSPENDED &&
            change->step.after.state != WEFT_STATE_SUSPENDED;
 }
 
-static bool resumes(const struct weft_change *change)
+static bool ends_suspended(const struct weft_change *change)
 {
-    return wakes(change) && weft_state_living(change->step.after.state);
+    return ends(change) && change->before.state == WEFT_STATE_SUSPENDED;
 }
 
 static size_t count_if(const struct weft_changes *changes,
@@ -270,7 +271,7 @@ static size_t count_if(const struct weft_changes *changes,
     return count;
 }
 
-enum { PUT, END, ATTEMPT, DRAINING, WAKE, RESUME };
+enum { PUT, END, ATTEMPT, DRAINING, DROP, RESUME };
 
 void weft_change_calls(struct weft_tx *tx, const struct weft_changes *changes,
                        struct weft_call ret_call[WEFT_CHANGE_CALLS])
@@ -287,10 +288,10 @@ void weft_change_calls(struct weft_tx *tx, const struct weft_changes *changes,
         weft_call_attempt_add(&ret_call[ATTEMPT], tx->arena, count_if(changes, leaves_attempt));
     struct weft_draining_add_in *draining =
         weft_call_draining_add(&ret_call[DRAINING], tx->arena, count_if(changes, drains));
-    struct weft_suspension_drop_in *wake =
-        weft_call_suspension_drop(&ret_call[WAKE], tx->arena, count_if(changes, wakes));
-    struct weft_resumption_put_in *resume =
-        weft_call_resumption_put(&ret_call[RESUME], tx->arena, count_if(changes, resumes));
+    struct weft_suspension_drop_in *drop =
+        weft_call_suspension_drop(&ret_call[DROP], tx->arena, count_if(changes, ends_suspended));
+    struct weft_suspension_resume_in *resume =
+        weft_call_suspension_resume(&ret_call[RESUME], tx->arena, count_if(changes, resumes));
     end->now = tx->now_us;
     draining->now = tx->now_us;
 
@@ -305,8 +306,8 @@ void weft_change_calls(struct weft_tx *tx, const struct weft_changes *changes,
             put_attempt(&attempt->row[row[ATTEMPT]++], change, tx->now_us);
         if (drains(change))
             put_draining(&draining->row[row[DRAINING]++], change);
-        if (wakes(change))
-            wake->row[row[WAKE]++].id = change->before.id;
+        if (ends_suspended(change))
+            drop->row[row[DROP]++].id = change->before.id;
         if (resumes(change))
             put_resumption(&resume->row[row[RESUME]++], change, tx->now_us);
     }

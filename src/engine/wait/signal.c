@@ -46,11 +46,12 @@ struct place {
 
 /* A suspended execution of the transaction. */
 struct waiter {
-    const struct weft_suspension_read_out *row;
+    const struct weft_waitpoints_open_out *row; /* the first of its rows; NULL: none */
     struct weft_condition condition;
     struct weft_condition_judge judge;
     const struct weft_waitpoint_out **waitpoint; /* the places of the condition */
-    size_t waitpoints;
+    const char **name;
+    size_t waitpoints, rows;
 };
 
 struct signalling {
@@ -137,26 +138,18 @@ static struct place *find_place(const struct signalling *call, const struct weft
     return bsearch(&key, call->place, call->places, sizeof(key), by_waitpoint);
 }
 
-enum { LOCK, NAMED, SUSPENSIONS, OPEN, HEADS, KEYS, READS };
+enum { LOCK, OPEN, KEYS, READS };
 
 static void put_reads(struct weft_tx *tx, const struct signalling *call, const struct weft_id *id,
                       size_t count, struct weft_call ret_call[READS])
 {
     size_t keyed = 0;
-    struct weft_waitpoints_named_in *named =
-        weft_call_waitpoints_named(&ret_call[NAMED], tx->arena, call->places);
-    struct weft_suspension_read_in *suspension =
-        weft_call_suspension_read(&ret_call[SUSPENSIONS], tx->arena, count);
     struct weft_waitpoints_open_in *open =
         weft_call_waitpoints_open(&ret_call[OPEN], tx->arena, count);
-    struct weft_signal_heads_open_in *heads =
-        weft_call_signal_heads_open(&ret_call[HEADS], tx->arena, count);
     struct weft_signal_keys_in *keys =
         weft_call_signal_keys(&ret_call[KEYS], tx->arena, call->chunk.count + 1);
-    for (size_t i = 0; i < call->places; i++)
-        named->row[i].waitpoint = call->place[i].id;
     for (size_t i = 0; i < count; i++)
-        suspension->row[i].id = open->row[i].id = heads->row[i].id = id[i];
+        open->row[i].id = id[i];
     for (size_t k = 0; k < call->chunk.count; k++) {
         const struct weft_signal *item = &call->item[sent_at(call, k)->item];
         keys->row[keyed].waitpoint = sent_at(call, k)->waitpoint;
@@ -164,6 +157,19 @@ static void put_reads(struct weft_tx *tx, const struct signalling *call, const s
         keyed += item->key != NULL;
     }
     ret_call[KEYS].rows = keyed;
+}
+
+/* Gives the places of the transaction their waitpoints. */
+static void put_places(const struct signalling *call, const struct weft_rows *rows)
+{
+    for (size_t i = 0; i < rows->count; i++) {
+        struct weft_waitpoint_out *row = weft_out_waitpoint(rows, i);
+        struct place *place = find_place(call, &row->waitpoint);
+        if (!place)
+            continue; /* an open waitpoint that no signal of this transaction is for */
+        place->row = row;
+        place->signals = row->signals;
+    }
 }
 
 static void *put_key(struct signalling *call, struct weft_arena *arena,
@@ -184,39 +190,57 @@ static void *put_key(struct signalling *call, struct weft_arena *arena,
     return found;
 }
 
-/* The suspended execution of an id; NULL: it is not suspended, or by another epoch. */
-static struct waiter *find_waiter(const struct signalling *call, const struct weft_id *id,
-                                  int32_t epoch)
+/* The state of an execution that has not ended; its row is NULL unless it is suspended. */
+static struct waiter *find_waiter(const struct signalling *call, const struct weft_id *id)
 {
     const struct weft_change *change = weft_change_find(&call->changes, id);
-    bool waits =
-        change && change->before.state == WEFT_STATE_SUSPENDED && change->before.epoch == epoch;
-    return waits ? &call->waiter[change - call->changes.change] : NULL;
+    return change ? &call->waiter[change - call->changes.change] : NULL;
 }
 
-/* The conditions of the suspended executions, over the waitpoints that are theirs. A suspension
- * that an older binary has ended may have left its row: it counts only beside its living row. */
-static enum weft_rc read_conditions(struct weft_tx *tx, struct signalling *call,
-                                    const struct weft_rows *suspensions,
-                                    const struct weft_rows *open, struct weft_err *err)
+static bool is_suspended(const struct signalling *call, const struct weft_id *id, int32_t epoch)
 {
-    for (size_t i = 0; i < suspensions->count; i++) {
-        const struct weft_suspension_read_out *row = &weft_out_suspension_read(suspensions)[i];
-        struct waiter *waiter = find_waiter(call, &row->id, row->epoch);
-        if (!waiter)
+    const struct weft_change *change = weft_change_find(&call->changes, id);
+    return change && change->before.state == WEFT_STATE_SUSPENDED && change->before.epoch == epoch;
+}
+
+/* Gives the suspended executions their open waitpoints. A suspension that an older binary has ended
+ * may have left its row: it counts only beside its living row. */
+static void put_waiters(struct weft_tx *tx, const struct signalling *call,
+                        const struct weft_rows *open)
+{
+    const struct weft_waitpoints_open_out *row = weft_out_waitpoints_open(open);
+    for (size_t i = 0; i < open->count; i++) {
+        struct waiter *waiter = find_waiter(call, &row[i].waitpoint.id);
+        if (waiter)
+            waiter->rows++;
+    }
+    for (size_t i = 0; i < open->count; i++) {
+        const struct weft_waitpoint_out *waitpoint = &row[i].waitpoint;
+        if (!is_suspended(call, &waitpoint->id, waitpoint->bound))
             continue;
-        const char **name = weft_new_array(tx->arena, const char *, open->count + 1);
-        waiter->row = row;
-        waiter->waitpoint =
-            weft_new_array(tx->arena, const struct weft_waitpoint_out *, open->count + 1);
-        for (size_t w = 0; w < open->count; w++)
-            if (weft_id_cmp(&weft_out_waitpoint(open, w)->id, &row->id) == 0) {
-                waiter->waitpoint[waiter->waitpoints] = weft_out_waitpoint(open, w);
-                name[waiter->waitpoints++] = weft_out_waitpoint(open, w)->name;
-            }
-        const struct weft_condition_scope scope = {name, waiter->waitpoints, true};
+        struct waiter *waiter = find_waiter(call, &waitpoint->id);
+        if (!waiter->row) {
+            waiter->row = &row[i];
+            waiter->name = weft_new_array(tx->arena, const char *, waiter->rows);
+            waiter->waitpoint =
+                weft_new_array(tx->arena, const struct weft_waitpoint_out *, waiter->rows);
+        }
+        waiter->waitpoint[waiter->waitpoints] = waitpoint;
+        waiter->name[waiter->waitpoints++] = waitpoint->name;
+    }
+}
+
+static enum weft_rc read_conditions(struct weft_tx *tx, struct signalling *call,
+                                    struct weft_err *err)
+{
+    for (size_t i = 0; i < call->changes.count; i++) {
+        struct waiter *waiter = &call->waiter[i];
+        if (!waiter->row)
+            continue;
+        const struct weft_condition_scope scope = {waiter->name, waiter->waitpoints, true};
+        const char *text = waiter->row->condition;
         struct weft_json value;
-        enum weft_rc rc = weft_json_check(row->condition, strlen(row->condition), &value, err);
+        enum weft_rc rc = weft_json_check(text, strlen(text), &value, err);
         if (!rc)
             rc = weft_condition_read(&value, &scope, tx->arena, &waiter->condition, err);
         if (rc)
@@ -227,13 +251,49 @@ static enum weft_rc read_conditions(struct weft_tx *tx, struct signalling *call,
 }
 
 /* Adds a signal that came before to its condition. Their order does not matter any more. */
-static void judge_head(const struct signalling *call, const struct weft_signal_heads_open_out *head)
+static void judge_head(const struct signalling *call, const struct weft_signal_heads_out *head)
 {
-    struct waiter *waiter = find_waiter(call, &head->id, head->epoch);
+    struct waiter *waiter = find_waiter(call, &head->id);
     for (size_t w = 0; waiter && w < waiter->waitpoints; w++)
         if (weft_id_cmp(&waiter->waitpoint[w]->waitpoint, &head->waitpoint) == 0)
             (void)weft_condition_add(&waiter->judge, &(struct weft_condition_signal){
                                                          (uint32_t)w, head->name, head->source});
+}
+
+/*
+ * Reads what few transactions need: waitpoints that are not open, and the signals that open ones
+ * have got before. Most signals are the first of an open waitpoint and save this round trip.
+ */
+static enum weft_rc read_rest(struct weft_tx *tx, struct signalling *call,
+                              const struct weft_rows *open, struct weft_err *err)
+{
+    enum { NAMED, HEADS, RESTS };
+    struct weft_call ask[RESTS];
+    struct weft_rows rows[RESTS] = {0};
+    struct weft_waitpoints_named_in *named =
+        weft_call_waitpoints_named(&ask[NAMED], tx->arena, call->places + 1);
+    struct weft_signal_heads_in *heads =
+        weft_call_signal_heads(&ask[HEADS], tx->arena, open->count + 1);
+    ask[NAMED].rows = ask[HEADS].rows = 0;
+    for (size_t i = 0; i < call->places; i++)
+        if (!call->place[i].row)
+            named->row[ask[NAMED].rows++].waitpoint = call->place[i].id;
+    for (size_t i = 0; i < open->count; i++) {
+        const struct weft_waitpoint_out *row = weft_out_waitpoint(open, i);
+        if (row->signals == 0 || !is_suspended(call, &row->id, row->bound))
+            continue;
+        heads->row[ask[HEADS].rows].id = row->id;
+        heads->row[ask[HEADS].rows++].waitpoint = row->waitpoint;
+    }
+    if (ask[NAMED].rows + ask[HEADS].rows == 0)
+        return WEFT_OK;
+    enum weft_rc rc = weft_tx_run(tx, ask, RESTS, rows, err);
+    if (rc)
+        return rc;
+    put_places(call, &rows[NAMED]);
+    for (size_t i = 0; i < rows[HEADS].count; i++)
+        judge_head(call, &weft_out_signal_heads(&rows[HEADS])[i]);
+    return WEFT_OK;
 }
 
 static enum weft_rc lock_and_read(struct weft_tx *tx, struct signalling *call, struct weft_err *err)
@@ -248,21 +308,15 @@ static enum weft_rc lock_and_read(struct weft_tx *tx, struct signalling *call, s
     enum weft_rc rc = weft_change_lock_and(tx, id, count, &call->changes, &reads, err);
     if (rc)
         return rc;
-    for (size_t i = 0; i < rows[NAMED].count; i++) {
-        struct weft_waitpoint_out *row = weft_out_waitpoint(&rows[NAMED], i);
-        struct place *place = find_place(call, &row->waitpoint);
-        place->row = row;
-        place->signals = row->signals;
-    }
+    put_places(call, &rows[OPEN]);
     for (size_t i = 0; i < rows[KEYS].count; i++) {
         const struct weft_signal_keys_out *row = &weft_out_signal_keys(&rows[KEYS])[i];
         (void)put_key(call, tx->arena, &row->waitpoint, row->key, row->effect);
     }
     call->waiter = weft_new_array(tx->arena, struct waiter, call->changes.count + 1);
-    rc = read_conditions(tx, call, &rows[SUSPENSIONS], &rows[OPEN], err);
-    for (size_t i = 0; i < rows[HEADS].count && !rc; i++)
-        judge_head(call, &weft_out_signal_heads_open(&rows[HEADS])[i]);
-    return rc;
+    put_waiters(tx, call, &rows[OPEN]);
+    rc = read_conditions(tx, call, err);
+    return rc ? rc : read_rest(tx, call, &rows[OPEN], err);
 }
 
 /* ---- Deciding -------------------------------------------------------------------------------- */
@@ -362,21 +416,9 @@ static void drop_state(struct signalling *call)
 static enum weft_rc write_all(struct weft_tx *tx, struct signalling *call, struct weft_call *add,
                               struct weft_err *err)
 {
-    enum { ADD, COUNT, OWN };
-    struct weft_call write[WEFT_CHANGE_CALLS + OWN];
-    write[WEFT_CHANGE_CALLS + ADD] = *add;
-    write[WEFT_CHANGE_CALLS + ADD].rows = call->added;
-    struct weft_waitpoint_count_in *count =
-        weft_call_waitpoint_count(&write[WEFT_CHANGE_CALLS + COUNT], tx->arena, call->places + 1);
-    size_t counted = 0;
-    for (size_t i = 0; i < call->places; i++) {
-        const struct place *place = &call->place[i];
-        if (!place->row || place->signals == place->row->signals)
-            continue;
-        count->row[counted].waitpoint = place->id;
-        count->row[counted++].signals = place->signals;
-    }
-    write[WEFT_CHANGE_CALLS + COUNT].rows = counted;
+    struct weft_call write[WEFT_CHANGE_CALLS + 1];
+    write[WEFT_CHANGE_CALLS] = *add;
+    write[WEFT_CHANGE_CALLS].rows = call->added;
     return weft_change_last(tx, &call->changes, write, WEFT_LEN(write), err);
 }
 

@@ -226,27 +226,24 @@ static void judge(struct weft_tx *tx, struct item *item, const struct weft_rows 
 
 /* ---- The transaction ------------------------------------------------------------------------- */
 
-/* Locks the living rows, and reads the pending waitpoints of the executions and those that the
- * leases of the request took at once. */
-static enum weft_rc lock_and_read(struct weft_tx *tx, struct weft_lease_call *lease,
-                                  struct weft_rows *ret_waitpoints, struct weft_err *err)
+/* Reads the pending waitpoints of executions that may have any, and those that the leases of the
+ * request took at once. Most executions have none before their first suspend. */
+static enum weft_rc read_waitpoints(struct weft_tx *tx, const struct item *item, size_t count,
+                                    struct weft_rows *ret_rows, struct weft_err *err)
 {
-    enum { LOCK, WAITPOINTS, CALLS };
-    struct weft_call call[CALLS];
-    struct weft_rows rows[CALLS] = {0};
-    size_t count = lease->chunk.count, ids;
-    const struct weft_id *id = weft_chunk_ids(&lease->chunk, &lease->ids, tx->arena, &ids);
+    struct weft_call call;
     struct weft_waitpoints_bound_in *in =
-        weft_call_waitpoints_bound(&call[WAITPOINTS], tx->arena, 2 * count);
+        weft_call_waitpoints_bound(&call, tx->arena, 2 * count + 1);
+    size_t rows = 0;
     for (size_t k = 0; k < count; k++) {
-        const struct weft_suspend *given = weft_lease_item(lease, k);
-        in->row[2 * k].id = in->row[2 * k + 1].id = given->id;
-        in->row[2 * k + 1].bound = -given->epoch; /* the row before: 0, pending */
+        if (!item[k].held || !(item[k].change->before.has & WEFT_HAS_WAITPOINT))
+            continue;
+        in->row[rows].id = in->row[rows + 1].id = item[k].given->id;
+        in->row[rows + 1].bound = -item[k].given->epoch; /* the row before: 0, pending */
+        rows += 2;
     }
-    const struct weft_change_reads reads = {call, rows, CALLS};
-    enum weft_rc rc = weft_change_lock_and(tx, id, ids, &lease->changes, &reads, err);
-    *ret_waitpoints = rows[WAITPOINTS];
-    return rc;
+    call.rows = rows;
+    return rows ? weft_tx_run(tx, &call, 1, ret_rows, err) : WEFT_OK;
 }
 
 static enum weft_rc read_heads(struct weft_tx *tx, const struct item *item, size_t count,
@@ -267,7 +264,7 @@ static enum weft_rc read_heads(struct weft_tx *tx, const struct item *item, size
     return rows ? weft_tx_run(tx, &call, 1, ret_rows, err) : WEFT_OK;
 }
 
-enum { ADD, BIND, SUSPEND, FORGET, RESUMED, OWN_CALLS };
+enum { ADD, BIND, SUSPEND, RESUMED, OWN_CALLS };
 
 /* What `bound` of the waitpoints of an item becomes. */
 static int32_t bound_of(const struct item *item)
@@ -304,8 +301,6 @@ static void put_rows(struct weft_tx *tx, const struct item *item, size_t count,
     struct weft_waitpoint_bind_in *bind = weft_call_waitpoint_bind(&call[BIND], tx->arena, room);
     struct weft_suspension_add_in *suspend =
         weft_call_suspension_add(&call[SUSPEND], tx->arena, count + 1);
-    struct weft_resumption_drop_in *forget =
-        weft_call_resumption_drop(&call[FORGET], tx->arena, count + 1);
     struct weft_resumption_put_in *resumed =
         weft_call_resumption_put(&call[RESUMED], tx->arena, count + 1);
     for (size_t i = 0; i < count; i++) {
@@ -349,7 +344,6 @@ static void put_rows(struct weft_tx *tx, const struct item *item, size_t count,
                 .delay = given->resume_delay_ms * WEFT_MS,
                 .reason = given->reason,
             };
-            forget->row[row[FORGET]++].id = given->id;
         }
     }
     for (size_t i = 0; i < OWN_CALLS; i++)
@@ -457,11 +451,14 @@ static enum weft_rc suspend_body(struct weft_tx *tx, void *context, struct weft_
     struct suspending *call = context;
     struct weft_lease_call *lease = &call->lease;
     size_t count = lease->chunk.count;
-    struct weft_rows rows, heads = {0};
-    enum weft_rc rc = lock_and_read(tx, lease, &rows, err);
+    struct weft_rows rows = {0}, heads = {0};
+    size_t ids;
+    const struct weft_id *id = weft_chunk_ids(&lease->chunk, &lease->ids, tx->arena, &ids);
+    enum weft_rc rc = weft_change_lock(tx, id, ids, &lease->changes, err);
     if (rc)
         return rc;
     struct item *item = hold_items(tx, call);
+    rc = read_waitpoints(tx, item, count, &rows, err);
     for (size_t k = 0; k < count && !rc; k++) {
         struct weft_err story = {0};
         if (item[k].held && prepare(tx, call, &item[k], &rows, &story))

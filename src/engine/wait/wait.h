@@ -95,18 +95,22 @@ WEFT_MUST_CHECK enum weft_rc weft_waitpoint_sign(struct weft_engine *engine,
                                                  struct weft_waitpoint *ret_waitpoint,
                                                  struct weft_err *err);
 
-/* Signals of an execution, as a claim or a suspend brings them. */
+/* The last resumption of an execution and its signals, as a claim or a suspend brings them. */
 struct weft_waited {
     struct weft_id id;
     int32_t epoch; /* of the suspension; negative: of a suspend that was satisfied at once; */
                    /* 0: of the last resumption */
+    bool resumed;
+    enum weft_resumed_by by;
+    weft_usec resumed_us;
     const struct weft_signal_info *signal;
     size_t count;
     bool more;
 };
-/* Fills in the signals; by id, which is the order of the array. call is weft_tx_run() or so. */
+/* The call that reads them, for the ids and epochs of the array. */
 void weft_waited_call(struct weft_call *ret_call, const struct weft_waited *waited, size_t count,
                       struct weft_arena *arena);
+/* Fills in the rest of the array, which has the order of the call. */
 void weft_waited_take(struct weft_waited *waited, size_t count, const struct weft_rows *rows,
                       struct weft_arena *arena);
 

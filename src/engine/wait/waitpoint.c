@@ -209,42 +209,50 @@ void weft_waited_call(struct weft_call *ret_call, const struct weft_waited *wait
     }
 }
 
+static struct weft_signal_info read_signal(const struct weft_signals_read_out *row,
+                                           struct weft_arena *arena)
+{
+    struct weft_signal_info signal = {
+        .waitpoint = row->waitpoint.value,
+        .waitpoint_name = weft_arena_strdup(arena, row->waitpoint_name),
+        .n = row->n.value,
+        .at_us = row->at.value,
+        .name = row->name ? weft_arena_strdup(arena, row->name) : NULL,
+        .source = row->source ? weft_arena_strdup(arena, row->source) : NULL,
+        .key = row->key ? weft_arena_strdup(arena, row->key) : NULL,
+        .content_type =
+            weft_arena_strdup(arena, row->content_type ? row->content_type : WEFT_JSON_TYPE),
+        .payload_size = row->payload.size,
+    };
+    if (row->payload.data) {
+        char *copy = weft_arena_alloc(arena, 1, row->payload.size + 1);
+        memcpy(copy, row->payload.data, row->payload.size);
+        signal.payload = copy;
+    }
+    return signal;
+}
+
 /* The rows of an execution follow each other. */
 void weft_waited_take(struct weft_waited *waited, size_t count, const struct weft_rows *rows,
                       struct weft_arena *arena)
 {
     struct weft_signal_info *signal =
         weft_new_array(arena, struct weft_signal_info, rows->count + 1);
-    size_t at = 0;
+    struct weft_waited *at = waited;
     for (size_t i = 0; i < rows->count; i++) {
         const struct weft_signals_read_out *row = &weft_out_signals_read(rows)[i];
-        while (at < count && weft_id_cmp(&waited[at].id, &row->id) != 0)
+        while (at < waited + count && weft_id_cmp(&at->id, &row->id) != 0)
             at++;
-        if (at == count)
+        if (at == waited + count)
             return;
-        if (row->more) {
-            waited[at].more = true;
+        at->resumed = row->resumed.set;
+        at->resumed_us = row->resumed.value;
+        at->by = (enum weft_resumed_by)row->by.value;
+        at->more |= row->waitpoint.set && row->more.value;
+        if (!row->waitpoint.set || row->more.value)
             continue;
-        }
-        signal[i] = (struct weft_signal_info){
-            .waitpoint = row->waitpoint,
-            .waitpoint_name = weft_arena_strdup(arena, row->waitpoint_name),
-            .n = row->n,
-            .at_us = row->at,
-            .name = row->name ? weft_arena_strdup(arena, row->name) : NULL,
-            .source = row->source ? weft_arena_strdup(arena, row->source) : NULL,
-            .key = row->key ? weft_arena_strdup(arena, row->key) : NULL,
-            .content_type =
-                weft_arena_strdup(arena, row->content_type ? row->content_type : WEFT_JSON_TYPE),
-            .payload = row->payload.data,
-            .payload_size = row->payload.size,
-        };
-        if (row->payload.data) {
-            char *copy = weft_arena_alloc(arena, 1, row->payload.size + 1);
-            memcpy(copy, row->payload.data, row->payload.size);
-            signal[i].payload = copy;
-        }
-        if (waited[at].count++ == 0)
-            waited[at].signal = &signal[i];
+        signal[i] = read_signal(row, arena);
+        if (at->count++ == 0)
+            at->signal = &signal[i];
     }
 }
