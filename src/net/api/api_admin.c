@@ -67,27 +67,45 @@ static const char *name_of(const struct weft_api_page *list, size_t i)
     return *(const char *const *)(const void *)((const char *)list->item + i * list->stride);
 }
 
+/* A page of a list by name: how long it is, and the name that it begins behind, "": none. */
+struct name_page {
+    uint32_t limit;
+    char after[WEFT_CURSOR_PLACE_MAX + 1];
+};
+
+/* `name` is the list's, for its cursors. */
+static enum weft_rc read_name_page(const struct weft_request *request, const char *name,
+                                   struct name_page *ret_page, struct weft_err *err)
+{
+    const struct weft_cursor_list cursors = {.name = name, .ns = request->ns};
+    struct weft_paging paging = {0};
+    size_t size = 0;
+    enum weft_rc rc = weft_api_paging(request, &paging, err);
+    ret_page->after[0] = '\0';
+    if (!rc && paging.after)
+        rc = weft_cursor_read(&cursors, paging.after, ret_page->after, &size, err);
+    ret_page->limit = paging.limit;
+    return rc;
+}
+
 /*
- * Answers with a page of a whole list, sorted by name; the place in a cursor is the name of the
- * last item. The name of an item must be the first member of its struct. `name` is the list's, for
- * its cursors.
+ * Answers with a page of a list, sorted by name; the place in a cursor is the name of the last
+ * item. The name of an item must be the first member of its struct. The list may begin before the
+ * page, and must have an item behind it if there is one.
  */
 static enum weft_rc reply_by_name(struct weft_request *request, const char *name,
                                   const struct weft_api_page *list, struct weft_err *err)
 {
     const struct weft_cursor_list cursors = {.name = name, .ns = request->ns};
-    char after[WEFT_CURSOR_PLACE_MAX + 1];
-    size_t size = 0, first = 0;
-    struct weft_paging paging;
-    enum weft_rc rc = weft_api_paging(request, &paging, err);
-    if (!rc && paging.after)
-        rc = weft_cursor_read(&cursors, paging.after, after, &size, err);
+    struct name_page asked;
+    size_t first = 0;
+    enum weft_rc rc = read_name_page(request, name, &asked, err);
     if (rc)
         return rc;
-    while (paging.after && first < list->count && strcmp(name_of(list, first), after) <= 0)
+    while (asked.after[0] && first < list->count && strcmp(name_of(list, first), asked.after) <= 0)
         first++;
     struct weft_api_page page = *list;
-    if (cut(&page, first, paging.limit)) {
+    if (cut(&page, first, asked.limit)) {
         const char *last = name_of(&page, page.count - 1);
         page.next = weft_cursor_write(&cursors, last, strlen(last), request->arena);
     }
@@ -102,9 +120,14 @@ enum weft_rc weft_lanes_run(struct weft_request *request, struct weft_err *err)
 {
     struct weft_lanes lanes;
     struct weft_texts used;
+    struct name_page page;
     struct weft_engine *engine = request->server->engine;
-    enum weft_rc rc = weft_counts_cache_lanes(request->server->api->counts, engine, request->ns,
-                                              request->arena, &used, err);
+    enum weft_rc rc = read_name_page(request, "lanes", &page, err);
+    const struct weft_lanes_of of = {
+        .ns = request->ns, .after = page.after, .most = (size_t)page.limit + 1};
+    if (!rc)
+        rc = weft_counts_cache_lanes(request->server->api->counts, engine, &of, request->arena,
+                                     &used, err);
     if (!rc)
         rc = weft_engine_lanes_of(engine, request->ns, used.item, used.count, request->arena,
                                   &lanes, err);

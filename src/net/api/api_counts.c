@@ -92,24 +92,32 @@ void weft_counts_cache_free(struct weft_counts_cache *cache)
 
 /* ---- Texts ----------------------------------------------------------------------------------- */
 
-/* The lanes of a namespace: a stretch of the list, which is sorted. */
-static const struct weft_counted_lane *lanes_of(const struct counted *counted, const char *ns,
-                                                size_t *ret_count)
+/* The first lane of the list, which is sorted, that comes behind `lane` of a namespace; lane NULL:
+ * behind all of it. */
+static size_t first_behind(const struct weft_all_counts *all, const char *ns, const char *lane)
 {
-    const struct weft_all_counts *all = &counted->all;
     size_t low = 0, high = all->count;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
-        if (strcmp(all->item[middle].ns, ns) < 0)
+        int order = strcmp(all->item[middle].ns, ns);
+        if (order == 0)
+            order = lane ? strcmp(all->item[middle].lane.lane, lane) : -1;
+        if (order <= 0)
             low = middle + 1;
         else
             high = middle;
     }
-    size_t end = low;
-    while (end < all->count && strcmp(all->item[end].ns, ns) == 0)
-        end++;
-    *ret_count = end - low;
-    return all->item + low;
+    return low;
+}
+
+/* The lanes of a namespace: a stretch of the list. No lane is called "". */
+static const struct weft_counted_lane *lanes_of(const struct counted *counted, const char *ns,
+                                                size_t *ret_count)
+{
+    const struct weft_all_counts *all = &counted->all;
+    size_t first = first_behind(all, ns, "");
+    *ret_count = first_behind(all, ns, NULL) - first;
+    return all->item + first;
 }
 
 static void write_json(const struct counted *counted, const struct weft_counts_of *of,
@@ -271,15 +279,17 @@ enum weft_rc weft_counts_cache_get(struct weft_counts_cache *cache, struct weft_
 }
 
 enum weft_rc weft_counts_cache_lanes(struct weft_counts_cache *cache, struct weft_engine *engine,
-                                     const char *ns, struct weft_arena *arena,
+                                     const struct weft_lanes_of *of, struct weft_arena *arena,
                                      struct weft_texts *ret_lanes, struct weft_err *err)
 {
     struct counted *counted = take(cache, engine);
-    size_t count;
-    const struct weft_counted_lane *item = lanes_of(counted, ns, &count);
+    size_t first = first_behind(&counted->all, of->ns, of->after);
+    size_t count = first_behind(&counted->all, of->ns, NULL) - first;
+    if (count > of->most)
+        count = of->most;
     const char **name = weft_new_array(arena, const char *, count + 1);
     for (size_t i = 0; i < count; i++)
-        name[i] = weft_arena_strdup(arena, item[i].lane.lane);
+        name[i] = weft_arena_strdup(arena, counted->all.item[first + i].lane.lane);
     enum weft_rc rc = counted->err.rc;
     if (rc && err)
         *err = counted->err;

@@ -29,16 +29,22 @@ WEFT_MUST_CHECK enum weft_rc weft_counts_cache_get(struct weft_counts_cache *cac
                                                    struct weft_engine *engine,
                                                    const struct weft_counts_of *of,
                                                    struct weft_buf *out, struct weft_err *err);
-/* The lanes of a namespace that have living executions, or some that ended in the last hour. */
+/* The lanes of a namespace that have living executions, or some that ended in the last hour: at
+ * most `most` of them, those behind `after`. A page costs what it holds, however many lanes there
+ * are. */
+struct weft_lanes_of {
+    const char *ns;
+    const char *after; /* "": from the first */
+    size_t most;
+};
 struct weft_texts {
     const char *const *item; /* in their order, in the arena */
     size_t count;
 };
-WEFT_MUST_CHECK enum weft_rc weft_counts_cache_lanes(struct weft_counts_cache *cache,
-                                                     struct weft_engine *engine, const char *ns,
-                                                     struct weft_arena *arena,
-                                                     struct weft_texts *ret_lanes,
-                                                     struct weft_err *err);
+WEFT_MUST_CHECK enum weft_rc
+weft_counts_cache_lanes(struct weft_counts_cache *cache, struct weft_engine *engine,
+                        const struct weft_lanes_of *of, struct weft_arena *arena,
+                        struct weft_texts *ret_lanes, struct weft_err *err);
 /*
  * The texts from memory, for the loop thread: no query, no wait. False, and nothing is appended,
  * when what is known is older than a few seconds, or nothing is. `old` appends it all the same.
