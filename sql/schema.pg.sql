@@ -19,10 +19,11 @@ CREATE TABLE weft.attempt (
     error_message text,
     content_type text,
     result bytea,
+    marked boolean NOT NULL DEFAULT false,
     CONSTRAINT attempt_pkey PRIMARY KEY (id, epoch, replay)
 );
 
-CREATE TRIGGER attempt_has AFTER INSERT ON weft.attempt REFERENCING NEW TABLE AS fresh FOR EACH STATEMENT EXECUTE FUNCTION weft.set_has('2');
+CREATE TRIGGER attempt_has AFTER INSERT ON weft.attempt FOR EACH ROW WHEN ((NOT new.marked)) EXECUTE FUNCTION weft.mark_has('2');
 
 CREATE TABLE weft.cancel_group (
     id uuid NOT NULL,
@@ -471,6 +472,7 @@ CREATE TABLE weft.waitpoint (
     key integer NOT NULL,
     replay smallint NOT NULL,
     name text NOT NULL,
+    marked boolean NOT NULL DEFAULT false,
     CONSTRAINT waitpoint_pkey PRIMARY KEY (waitpoint)
 );
 
@@ -478,7 +480,7 @@ CREATE INDEX waitpoint_bound ON weft.waitpoint USING btree (id, bound);
 
 CREATE INDEX waitpoint_expires ON weft.waitpoint USING btree (expires) WHERE ((bound = 0) AND (closed IS NULL) AND (expires IS NOT NULL));
 
-CREATE TRIGGER waitpoint_has AFTER INSERT ON weft.waitpoint REFERENCING NEW TABLE AS fresh FOR EACH STATEMENT EXECUTE FUNCTION weft.set_has('60');
+CREATE TRIGGER waitpoint_has AFTER INSERT ON weft.waitpoint FOR EACH ROW WHEN ((NOT new.marked)) EXECUTE FUNCTION weft.mark_has('60');
 
 CREATE TABLE weft.worker (
     name integer NOT NULL,
@@ -548,6 +550,20 @@ AS $function$
 BEGIN
     EXECUTE format('GRANT USAGE ON SCHEMA %I TO %I', btrim(split_part('weft.inbox', '.', 1), '"'), role);
     EXECUTE format('GRANT EXECUTE ON FUNCTION %s TO %I', 'weft.weft_submit'::regproc, role);
+END
+$function$
+;
+
+CREATE OR REPLACE FUNCTION weft.mark_has()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+DECLARE
+    bits smallint := TG_ARGV[0];
+BEGIN
+    UPDATE weft.live SET has = has | bits WHERE id = NEW.id AND has & bits <> bits;
+    UPDATE weft.outcome SET has = has | bits WHERE id = NEW.id AND has & bits <> bits;
+    RETURN NULL;
 END
 $function$
 ;

@@ -18,11 +18,11 @@ CREATE TABLE attempt (
     error_class   TEXT,
     error_message TEXT,
     content_type  TEXT,
-    result        BLOB,
+    result        BLOB, marked INTEGER NOT NULL DEFAULT 0,
     PRIMARY KEY (id, epoch, replay)
 ) WITHOUT ROWID;
 
-CREATE TRIGGER attempt_has AFTER INSERT ON attempt
+CREATE TRIGGER attempt_has AFTER INSERT ON attempt WHEN NOT NEW.marked
 BEGIN
     UPDATE live SET has = has | 2
      WHERE num = (SELECT num FROM execution WHERE id = NEW.id) AND has & 2 = 0;
@@ -424,13 +424,13 @@ CREATE TABLE waitpoint (
     key       INTEGER NOT NULL,
     replay    INTEGER NOT NULL,
     name      TEXT NOT NULL
-) WITHOUT ROWID;
+, marked INTEGER NOT NULL DEFAULT 0) WITHOUT ROWID;
 
 CREATE INDEX waitpoint_bound ON waitpoint (id, bound);
 
 CREATE INDEX waitpoint_expires ON waitpoint (expires) WHERE bound = 0 AND closed IS NULL AND expires IS NOT NULL;
 
-CREATE TRIGGER waitpoint_has AFTER INSERT ON waitpoint
+CREATE TRIGGER waitpoint_has AFTER INSERT ON waitpoint WHEN NOT NEW.marked
 BEGIN
     UPDATE live SET has = has | 60
      WHERE num = (SELECT num FROM execution WHERE id = NEW.id) AND has & 60 <> 60;

@@ -16,7 +16,7 @@ SELECT @{live_columns l}
 
 -- name: live_put (id uuid[], due bigint?[], attempt_deadline bigint?[], deadline bigint?[], claimed bigint?[], worker int?[], attempt int[], lost smallint[], priority smallint[], state smallint[])
 -- Writes what a step changed, on rows this transaction has locked. The end of a lease leaves an attempt
--- (attempt_add): its bit is set here, so that the trigger (0022-has) need not write the row once more.
+-- (attempt_add): its bit is set here.
 UPDATE weft.live l
    SET due = i.due, attempt_deadline = i.attempt_deadline, deadline = i.deadline,
        claimed = i.claimed, worker = i.worker, attempt = i.attempt, lost = i.lost,
@@ -59,10 +59,11 @@ SELECT id, queue, flow FROM gone;
 
 -- name: attempt_add (id uuid[], epoch int[], replay smallint[], attempt int[], ended smallint[], held bool[], answer smallint[], worker int[], claimed bigint[], ended_at bigint[], run_at bigint?[], by text?[], reason text?[], error_class text?[], error_message text?[])
 -- Written in the transaction that ended the lease, whose row is locked: no other transaction writes this key.
+-- marked: live_put has set the bit.
 INSERT INTO weft.attempt (id, epoch, replay, attempt, ended, held, answer, worker, claimed, ended_at,
-                          run_at, by, reason, error_class, error_message)
-SELECT * FROM unnest(:id, :epoch, :replay, :attempt, :ended, :held, :answer, :worker, :claimed,
-                     :ended_at, :run_at, :by, :reason, :error_class, :error_message);
+                          run_at, by, reason, error_class, error_message, marked)
+SELECT i.*, true FROM unnest(:id, :epoch, :replay, :attempt, :ended, :held, :answer, :worker, :claimed,
+                     :ended_at, :run_at, :by, :reason, :error_class, :error_message) i;
 
 -- name: outcome_lock (id uuid[])
 -- returns: id uuid, queue int, epoch int, attempt int, forgiven int, lost smallint, replays smallint, priority smallint, state smallint, ended smallint, finished bigint
@@ -86,9 +87,9 @@ WITH gone AS (
     DELETE FROM weft.resumption r USING gone g WHERE r.id BETWEEN g.id AND g.id
 ), history AS (
     INSERT INTO weft.attempt (id, epoch, replay, attempt, ended, held, answer, worker, claimed,
-                              ended_at, by, reason, error_class, error_message, content_type, result)
+                              ended_at, by, reason, error_class, error_message, content_type, result, marked)
     SELECT id, epoch, new_replays, attempt, ended, held, state, worker, claimed, finished, by,
-           reason, error_class, error_message, content_type, result
+           reason, error_class, error_message, content_type, result, true
       FROM gone
 )
 INSERT INTO weft.live (id, ord, started, queue, lane, policy, epoch, attempt, forgiven, size, lost,

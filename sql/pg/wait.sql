@@ -22,11 +22,12 @@ SELECT @{waitpoint_columns w}
   FROM unnest(:waitpoint) AS i(waitpoint)
  CROSS JOIN LATERAL (SELECT * FROM weft.waitpoint x WHERE x.waitpoint = i.waitpoint OFFSET 0) w;
 
--- name: waitpoint_add (waitpoint uuid[], id uuid[], created bigint[], expires bigint?[], epoch int[], bound int[], key int[], replay smallint[], name text[])
-INSERT INTO weft.waitpoint (waitpoint, id, created, expires, epoch, bound, signals, key, replay, name)
-SELECT waitpoint, id, created, expires, epoch, bound, 0, key, replay, name
-  FROM unnest(:waitpoint, :id, :created, :expires, :epoch, :bound, :key, :replay, :name)
-    AS i(waitpoint, id, created, expires, epoch, bound, key, replay, name);
+-- name: waitpoint_add (waitpoint uuid[], id uuid[], created bigint[], expires bigint?[], epoch int[], bound int[], key int[], replay smallint[], name text[], marked bool[])
+-- marked: live_put has set the bits, because the execution is suspended.
+INSERT INTO weft.waitpoint (waitpoint, id, created, expires, epoch, bound, signals, key, replay, name, marked)
+SELECT waitpoint, id, created, expires, epoch, bound, 0, key, replay, name, marked
+  FROM unnest(:waitpoint, :id, :created, :expires, :epoch, :bound, :key, :replay, :name, :marked)
+    AS i(waitpoint, id, created, expires, epoch, bound, key, replay, name, marked);
 
 -- name: waitpoint_bind (waitpoint uuid[], bound int[])
 -- Pending waitpoints become those of a suspension.

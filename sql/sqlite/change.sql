@@ -36,9 +36,9 @@ SELECT flow, num, :now FROM outcome
 
 -- name: attempt_add (id uuid[], epoch int[], replay smallint[], attempt int[], ended smallint[], held bool[], answer smallint[], worker int[], claimed bigint[], ended_at bigint[], run_at bigint?[], by text?[], reason text?[], error_class text?[], error_message text?[])
 INSERT INTO attempt (id, epoch, replay, attempt, ended, held, answer, worker, claimed, ended_at,
-                     run_at, by, reason, error_class, error_message)
+                     run_at, by, reason, error_class, error_message, marked)
 VALUES (:id, :epoch, :replay, :attempt, :ended, :held, :answer, :worker, :claimed, :ended_at, :run_at,
-        :by, :reason, :error_class, :error_message);
+        :by, :reason, :error_class, :error_message, 1);
 
 -- name: outcome_lock (id uuid[])
 -- returns: id uuid, queue int, epoch int, attempt int, forgiven int, lost smallint, replays smallint, priority smallint, state smallint, ended smallint, finished bigint
@@ -48,9 +48,9 @@ SELECT :id, queue, epoch, attempt, forgiven, lost, replays, priority, state, end
 -- name: outcome_back (id uuid[], attempt int[], forgiven int[], lost smallint[], replays smallint[], state smallint[])
 DELETE FROM resumption WHERE id = :id;
 INSERT INTO attempt (id, epoch, replay, attempt, ended, held, answer, worker, claimed, ended_at, by,
-                     reason, error_class, error_message, content_type, result)
+                     reason, error_class, error_message, content_type, result, marked)
 SELECT :id, epoch, :replays, attempt, ended, held, state, worker, claimed, finished, by, reason,
-       error_class, error_message, content_type, result
+       error_class, error_message, content_type, result, 1
   FROM outcome WHERE num = (SELECT num FROM execution WHERE id = :id);
 INSERT INTO live (num, ord, started, queue, lane, policy, epoch, attempt, forgiven, size, lost, replays,
                   priority, state, flow, has)

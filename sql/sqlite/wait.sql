@@ -14,9 +14,9 @@ SELECT @{waitpoint_columns w}, s.condition, s.delay
 -- returns: waitpoint uuid, id uuid, created bigint, expires bigint?, closed bigint?, epoch int, bound int, signals int, key int, replay smallint, name text
 SELECT @{waitpoint_columns w} FROM waitpoint w WHERE w.waitpoint = :waitpoint;
 
--- name: waitpoint_add (waitpoint uuid[], id uuid[], created bigint[], expires bigint?[], epoch int[], bound int[], key int[], replay smallint[], name text[])
-INSERT INTO waitpoint (waitpoint, id, created, expires, epoch, bound, signals, key, replay, name)
-VALUES (:waitpoint, :id, :created, :expires, :epoch, :bound, 0, :key, :replay, :name);
+-- name: waitpoint_add (waitpoint uuid[], id uuid[], created bigint[], expires bigint?[], epoch int[], bound int[], key int[], replay smallint[], name text[], marked bool[])
+INSERT INTO waitpoint (waitpoint, id, created, expires, epoch, bound, signals, key, replay, name, marked)
+VALUES (:waitpoint, :id, :created, :expires, :epoch, :bound, 0, :key, :replay, :name, :marked);
 
 -- name: waitpoint_bind (waitpoint uuid[], bound int[])
 UPDATE waitpoint SET bound = :bound WHERE waitpoint = :waitpoint;

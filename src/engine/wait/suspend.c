@@ -320,6 +320,7 @@ static void put_rows(struct weft_tx *tx, const struct item *item, size_t count,
                     .key = waitpoint->key_id,
                     .replay = item[i].change->before.replays,
                     .name = waitpoint->name,
+                    .marked = true,
                 };
             }
         }
