@@ -50,6 +50,7 @@ enum weft_poll_row {
     WEFT_POLL_SCHEMA = 7,
     WEFT_POLL_RETIRED = 8,
     WEFT_POLL_WAITING = 9,
+    WEFT_POLL_GATES = 10,
 };
 
 /* Bits of live.has and outcome.has: tables beside them that may have rows, see tables.def. */
@@ -60,6 +61,13 @@ enum weft_has {
 
 /* All that is written about an execution that waits: set at once when it is suspended. */
 enum { WEFT_HAS_WAITING = 60 };
+
+/* A bit of live.has beside these: the end of a lease records its start, for the window of a gate.
+ */
+enum { WEFT_HAS_START = 64 };
+
+/* The part of the span of a window that is added to it: core/limit.h. */
+enum { WEFT_WINDOW_SLACK = 100 };
 
 /* What a signal adds to the bytes of signals that come with a claim, beside its payload. */
 enum { WEFT_SIGNAL_BYTES = 64 };
