@@ -63,8 +63,11 @@ CREATE TABLE weft.draining (
     ended smallint NOT NULL,
     ended_at bigint NOT NULL,
     told boolean NOT NULL DEFAULT false,
+    gate text,
     CONSTRAINT draining_pkey PRIMARY KEY (id, epoch)
 ) WITH (autovacuum_vacuum_scale_factor=0.02, autovacuum_vacuum_threshold=1000, autovacuum_vacuum_cost_delay=0);
+
+CREATE INDEX draining_gate ON weft.draining USING btree (gate) WHERE (gate IS NOT NULL);
 
 CREATE INDEX draining_lane ON weft.draining USING btree (lane, until) WHERE (lane IS NOT NULL);
 
@@ -90,6 +93,7 @@ CREATE TABLE weft.execution (
     tags text,
     key text,
     payload bytea,
+    gate text,
     CONSTRAINT execution_pkey PRIMARY KEY (id)
 );
 
@@ -127,6 +131,35 @@ CREATE UNIQUE INDEX flow_key ON weft.flow USING btree (namespace, key) WHERE (ke
 CREATE INDEX flow_list ON weft.flow USING btree (namespace, id) WHERE (created >= 0);
 
 CREATE INDEX flow_open ON weft.flow USING btree (namespace, id) WHERE (finished IS NULL);
+
+CREATE TABLE weft.gate (
+    name text NOT NULL,
+    full_ns bigint,
+    next bigint,
+    CONSTRAINT gate_pkey PRIMARY KEY (name)
+);
+
+CREATE INDEX gate_next ON weft.gate USING btree (next) WHERE (next IS NOT NULL);
+
+CREATE TABLE weft.gate_setting (
+    namespace integer NOT NULL,
+    name text NOT NULL,
+    max_running bigint NOT NULL,
+    window_limit bigint NOT NULL,
+    window_us bigint NOT NULL,
+    rate_limit bigint NOT NULL,
+    rate_us bigint NOT NULL,
+    rate_burst bigint NOT NULL,
+    CONSTRAINT gate_setting_pkey PRIMARY KEY (namespace, name)
+);
+
+CREATE TABLE weft.gate_start (
+    name text NOT NULL,
+    at bigint NOT NULL,
+    count integer NOT NULL
+);
+
+CREATE INDEX gate_start_name ON weft.gate_start USING btree (name, at);
 
 CREATE TABLE weft.inbox (
     id uuid NOT NULL,
@@ -200,6 +233,7 @@ CREATE TABLE weft.live (
     state smallint NOT NULL,
     flow uuid,
     has smallint NOT NULL DEFAULT '-1'::integer,
+    gate text,
     CONSTRAINT live_pkey PRIMARY KEY (id)
 ) WITH (autovacuum_vacuum_scale_factor=0.02, autovacuum_vacuum_threshold=5000, autovacuum_vacuum_insert_scale_factor=0.2, autovacuum_analyze_scale_factor=0.2, autovacuum_vacuum_cost_delay=0);
 
@@ -214,6 +248,8 @@ CREATE INDEX live_deadline_lane ON weft.live USING btree (lane, ((deadline + 0))
 CREATE INDEX live_delayed ON weft.live USING btree (lane, due, id) WHERE ((state >= 2) AND (state <= 2));
 
 CREATE INDEX live_flow ON weft.live USING btree (flow, id) WHERE (flow IS NOT NULL);
+
+CREATE INDEX live_gate ON weft.live USING btree (gate, state, priority DESC, ord, id) WHERE (gate IS NOT NULL);
 
 CREATE INDEX live_lease ON weft.live USING btree (lane, due) WHERE (state = 4);
 
@@ -523,7 +559,8 @@ CREATE VIEW weft.snapshot AS
     COALESCE(l.forgiven, o.forgiven) AS forgiven,
     (octet_length(o.result))::bigint AS result_size,
     s.since AS suspended,
-    s.escalated
+    s.escalated,
+    e.gate
    FROM (((((weft.execution e
      LEFT JOIN weft.live l ON ((l.id = e.id)))
      LEFT JOIN weft.outcome o ON ((o.id = e.id)))
@@ -782,6 +819,21 @@ AS $function$
     UNION ALL
     SELECT 5, EXISTS (SELECT 1 FROM weft.flow WHERE backlog)::int,
            (SELECT created FROM weft.flow WHERE state < 0 ORDER BY id LIMIT 1), NULL, NULL, NULL
+$function$
+;
+
+CREATE OR REPLACE FUNCTION weft.poll_gates(OUT what integer, OUT a bigint, OUT b bigint, OUT c bigint, OUT d bigint, OUT text text)
+ RETURNS SETOF record
+ LANGUAGE sql
+ STABLE
+ SET enable_seqscan TO 'off'
+ SET enable_hashjoin TO 'off'
+ SET enable_mergejoin TO 'off'
+ SET enable_bitmapscan TO 'off'
+ SET jit TO 'off'
+AS $function$
+    SELECT 10, (SELECT next FROM weft.gate WHERE next IS NOT NULL ORDER BY next LIMIT 1),
+           NULL::bigint, NULL::bigint, NULL::bigint, NULL::text
 $function$
 ;
 

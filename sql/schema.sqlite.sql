@@ -65,9 +65,11 @@ CREATE TABLE draining (
     until    INTEGER NOT NULL,
     ended    INTEGER NOT NULL,
     ended_at INTEGER NOT NULL,
-    told     INTEGER NOT NULL DEFAULT 0,
+    told     INTEGER NOT NULL DEFAULT 0, gate TEXT,
     PRIMARY KEY (id, epoch)
 ) WITHOUT ROWID;
+
+CREATE INDEX draining_gate ON draining (gate) WHERE gate IS NOT NULL;
 
 CREATE INDEX draining_lane ON draining (lane, until);
 
@@ -93,7 +95,7 @@ CREATE TABLE execution (
     tags         TEXT,
     key          TEXT,
     payload      BLOB
-);
+, gate TEXT);
 
 CREATE TABLE flow (
     num         INTEGER PRIMARY KEY,
@@ -128,6 +130,34 @@ CREATE UNIQUE INDEX flow_key ON flow (namespace, key) WHERE key IS NOT NULL;
 CREATE INDEX flow_list ON flow (namespace, id);
 
 CREATE INDEX flow_open ON flow (namespace) WHERE finished IS NULL;
+
+CREATE TABLE gate (
+    name    TEXT    NOT NULL PRIMARY KEY,
+    full_ns INTEGER,
+    next    INTEGER
+) WITHOUT ROWID;
+
+CREATE INDEX gate_next ON gate (next) WHERE next IS NOT NULL;
+
+CREATE TABLE gate_setting (
+    namespace    INTEGER NOT NULL,
+    name         TEXT    NOT NULL,
+    max_running  INTEGER NOT NULL,
+    window_limit INTEGER NOT NULL,
+    window_us    INTEGER NOT NULL,
+    rate_limit   INTEGER NOT NULL,
+    rate_us      INTEGER NOT NULL,
+    rate_burst   INTEGER NOT NULL,
+    PRIMARY KEY (namespace, name)
+) WITHOUT ROWID;
+
+CREATE TABLE gate_start (
+    name  TEXT    NOT NULL,
+    at    INTEGER NOT NULL,
+    count INTEGER NOT NULL
+);
+
+CREATE INDEX gate_start_name ON gate_start (name, at);
 
 CREATE TABLE key (
     namespace   INTEGER NOT NULL,
@@ -165,7 +195,7 @@ CREATE TABLE live (
     replays          INTEGER NOT NULL,
     priority         INTEGER NOT NULL,
     state            INTEGER NOT NULL
-, flow INTEGER, has INTEGER NOT NULL DEFAULT -1);
+, flow INTEGER, has INTEGER NOT NULL DEFAULT -1, gate TEXT);
 
 CREATE INDEX live_attempt_deadline ON live (attempt_deadline) WHERE attempt_deadline IS NOT NULL;
 
@@ -178,6 +208,8 @@ CREATE INDEX live_deadline_lane ON live (lane, deadline) WHERE deadline IS NOT N
 CREATE INDEX live_delayed ON live (lane, due) WHERE state = 2;
 
 CREATE INDEX live_flow ON live (flow) WHERE flow IS NOT NULL;
+
+CREATE INDEX live_gate ON live (gate, state, priority DESC, ord, num) WHERE gate IS NOT NULL;
 
 CREATE INDEX live_lease ON live (lane, due) WHERE state = 4;
 
@@ -259,6 +291,12 @@ CREATE TABLE outcome (
 , flow INTEGER, has INTEGER NOT NULL DEFAULT -1);
 
 CREATE INDEX outcome_retention ON outcome (queue, policy, state, finished, flow) WHERE flow IS NULL;
+
+CREATE TRIGGER outcome_started AFTER INSERT ON outcome WHEN NEW.has & 64 AND NEW.held
+BEGIN
+    INSERT INTO gate_start (name, at, count)
+    SELECT e.gate, NEW.claimed, 1 FROM execution e WHERE e.num = NEW.num AND e.gate IS NOT NULL;
+END;
 
 CREATE TABLE policy (
     id         INTEGER PRIMARY KEY,
@@ -463,7 +501,7 @@ SELECT e.num, e.id, e.created, e.queue, e.content_type, e.tags, e.key,
        coalesce(l.policy, o.policy) AS policy,
        coalesce(l.forgiven, o.forgiven) AS forgiven,
        length(o.result) AS result_size,
-       s.since AS suspended, s.escalated
+       s.since AS suspended, s.escalated, e.gate
   FROM execution e
   LEFT JOIN live l ON l.num = e.num
   LEFT JOIN outcome o ON o.num = e.num

@@ -232,6 +232,7 @@ enum weft_scanner {
     WEFT_SCANNER_UNUSED_NAMES,
     WEFT_SCANNER_SUSPENSION_TIMEOUT,
     WEFT_SCANNER_WAITPOINT_EXPIRY,
+    WEFT_SCANNER_UNBLOCK,
     WEFT_SCANNER_COUNT
 };
 WEFT_EXPORT const char *weft_scanner_name(enum weft_scanner scanner);

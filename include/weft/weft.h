@@ -23,6 +23,7 @@
 
 #include "weft/admin.h"
 #include "weft/base.h"
+#include "weft/limits.h"
 #include "weft/wait.h"
 
 #ifdef __cplusplus
@@ -98,6 +99,7 @@ struct weft_spec {
     size_t tag_count;
     const char *key; /* idempotency key, unique in its namespace */
     const struct weft_policy *policy;
+    const char *gate; /* "class:key", whose limits hold for it: limits.h; NULL: none */
 };
 
 struct weft_submitted {
@@ -633,6 +635,7 @@ struct weft_execution {
     weft_usec suspended_us;            /* since when it is suspended; 0: it is not */
     weft_usec timeout_us;              /* when that times out; 0: it does not */
     bool escalated;                    /* its timeout passed: an operator must look */
+    const char *gate;                  /* NULL: none */
 };
 
 struct weft_page {

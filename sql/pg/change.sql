@@ -7,7 +7,7 @@
 -- In a SELECT, LATERAL with FOR UPDATE or OFFSET 0 has that effect too.
 
 -- name: live_lock (id uuid[])
--- returns: id uuid?, ord bigint, due bigint?, attempt_deadline bigint?, deadline bigint?, started bigint?, claimed bigint?, queue int, lane int, policy int, worker int?, epoch int, attempt int, forgiven int, size int, lost smallint, replays smallint, priority smallint, state smallint, has smallint
+-- returns: id uuid?, ord bigint, due bigint?, attempt_deadline bigint?, deadline bigint?, started bigint?, claimed bigint?, queue int, lane int, policy int, worker int?, epoch int, attempt int, forgiven int, size int, lost smallint, replays smallint, priority smallint, state smallint, has smallint, gate text?
 -- One by one in the order of the list, which is sorted: two that want the same rows never wait for
 -- each other in a circle.
 SELECT @{live_columns l}
@@ -28,7 +28,7 @@ UPDATE weft.live l
  WHERE l.id BETWEEN i.id AND i.id;
 
 -- name: live_end (now bigint, id uuid[], epoch int[], was smallint[], state smallint[], ended smallint[], by text?[], reason text?[], error_class text?[], error_message text?[], content_type text?[], result bytea?[])
--- returns: id uuid, queue int, flow uuid?
+-- returns: id uuid, queue int, flow uuid?, gate text?
 -- moves: running COMPLETE succeeded
 -- The end of an execution, fenced by epoch and by the state it must be in: the living row goes, its
 -- outcome comes, in one statement. A completion finds its row here without having locked it first;
@@ -43,6 +43,10 @@ WITH gone AS (
      WHERE l.id BETWEEN i.id AND i.id AND l.epoch = i.epoch AND l.state + 0 = i.was
     RETURNING l.*, i.was, i.new_state, i.ended, i.by, i.reason, i.error_class, i.error_message,
               i.content_type, i.result
+), started AS (
+    INSERT INTO weft.gate_start (name, at, count)
+    SELECT gate, claimed, 1 FROM gone
+     WHERE gate IS NOT NULL AND has & @WEFT_HAS_START <> 0 AND was = @running
 ), told AS (
     INSERT INTO weft.completion (flow, id, at)
     SELECT flow, id, :now FROM gone WHERE flow IS NOT NULL
@@ -55,7 +59,7 @@ WITH gone AS (
            error_message, content_type, result, flow, has
       FROM gone
 )
-SELECT id, queue, flow FROM gone;
+SELECT id, queue, flow, gate FROM gone;
 
 -- name: attempt_add (id uuid[], epoch int[], replay smallint[], attempt int[], ended smallint[], held bool[], answer smallint[], worker int[], claimed bigint[], ended_at bigint[], run_at bigint?[], by text?[], reason text?[], error_class text?[], error_message text?[])
 -- Written in the transaction that ended the lease, whose row is locked: no other transaction writes this key.
@@ -66,13 +70,14 @@ SELECT i.*, true FROM unnest(:id, :epoch, :replay, :attempt, :ended, :held, :ans
                      :ended_at, :run_at, :by, :reason, :error_class, :error_message) i;
 
 -- name: outcome_lock (id uuid[])
--- returns: id uuid, queue int, epoch int, attempt int, forgiven int, lost smallint, replays smallint, priority smallint, state smallint, ended smallint, finished bigint
+-- returns: id uuid, queue int, epoch int, attempt int, forgiven int, lost smallint, replays smallint, priority smallint, state smallint, ended smallint, finished bigint, gate text?
 -- For replay, which is the only thing that ever removes an outcome but retention. In the order of
 -- the sorted list, as live_lock.
 SELECT o.id, o.queue, o.epoch, o.attempt, o.forgiven, o.lost, o.replays, o.priority, o.state,
-       o.ended, o.finished
+       o.ended, o.finished, e.gate
   FROM unnest(:id) AS i(id)
- CROSS JOIN LATERAL (SELECT * FROM weft.outcome x WHERE x.id = i.id FOR UPDATE) o;
+ CROSS JOIN LATERAL (SELECT * FROM weft.outcome x WHERE x.id = i.id FOR UPDATE) o
+ CROSS JOIN LATERAL (SELECT gate FROM weft.execution x WHERE x.id = i.id OFFSET 0) e;
 
 -- name: outcome_back (id uuid[], attempt int[], forgiven int[], lost smallint[], replays smallint[], state smallint[])
 -- Brings locked outcomes back to life: the outcome goes into the history, result and all, and a
@@ -93,11 +98,11 @@ WITH gone AS (
       FROM gone
 )
 INSERT INTO weft.live (id, ord, started, queue, lane, policy, epoch, attempt, forgiven, size, lost,
-                       replays, priority, state, flow, has)
+                       replays, priority, state, flow, has, gate)
 SELECT g.id, g.ord, g.started, g.queue, q.lane, g.policy, g.epoch, g.new_attempt, g.new_forgiven,
        coalesce(octet_length(e.payload), 0) + @WEFT_UPSTREAM_BYTES * coalesce(n.total, 0), g.new_lost, g.new_replays,
-       g.priority, g.new_state, n.flow, g.has | @WEFT_HAS_ATTEMPT
+       g.priority, g.new_state, n.flow, g.has | @WEFT_HAS_ATTEMPT, e.gate
   FROM gone g
   LEFT JOIN LATERAL (SELECT flow, total FROM weft.node WHERE id = g.id OFFSET 0) n ON true
  CROSS JOIN LATERAL (SELECT lane FROM weft.queue WHERE id = g.queue OFFSET 0) q
- CROSS JOIN LATERAL (SELECT payload FROM weft.execution WHERE id = g.id OFFSET 0) e;
+ CROSS JOIN LATERAL (SELECT payload, gate FROM weft.execution WHERE id = g.id OFFSET 0) e;

@@ -60,6 +60,12 @@ UNION ALL
 UNION ALL
 (SELECT 'delayed without a time', id FROM weft.live WHERE state = @delayed AND due IS NULL LIMIT 10)
 UNION ALL
+(SELECT 'held without a gate, or until a time', id FROM weft.live
+  WHERE state = @held AND (gate IS NULL OR due IS NOT NULL) LIMIT 10)
+UNION ALL
+(SELECT 'another gate than its execution', l.id FROM weft.live l JOIN weft.execution e ON e.id BETWEEN l.id AND l.id
+  WHERE l.gate IS DISTINCT FROM e.gate LIMIT 10)
+UNION ALL
 (SELECT 'suspended without its suspension', l.id FROM weft.live l
   WHERE l.state = @suspended
     AND NOT EXISTS (SELECT 1 FROM weft.suspension s WHERE s.id BETWEEN l.id AND l.id AND s.epoch = l.epoch) LIMIT 10)

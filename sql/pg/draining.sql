@@ -10,23 +10,23 @@
 -- LOCKED otherwise. No other row is locked in these transactions but by due_leases before them, and
 -- no transaction that holds a row of this table waits for one of `live`.
 
--- name: draining_add (now bigint, id uuid[], epoch int[], queue int[], lane int[], worker int[], until bigint[], ended smallint[])
+-- name: draining_add (now bigint, id uuid[], epoch int[], queue int[], lane int[], worker int[], until bigint[], ended smallint[], gate text?[])
 -- The rows of `live` are locked by this transaction, and a lease ends once: no other transaction writes this key.
-INSERT INTO weft.draining (id, epoch, queue, lane, worker, until, ended, ended_at)
-SELECT i.id, i.epoch, i.queue, i.lane, i.worker, i.until, i.ended, :now
-  FROM unnest(:id, :epoch, :queue, :lane, :worker, :until, :ended)
-    AS i(id, epoch, queue, lane, worker, until, ended);
+INSERT INTO weft.draining (id, epoch, queue, lane, worker, until, ended, ended_at, gate)
+SELECT i.id, i.epoch, i.queue, i.lane, i.worker, i.until, i.ended, :now, i.gate
+  FROM unnest(:id, :epoch, :queue, :lane, :worker, :until, :ended, :gate)
+    AS i(id, epoch, queue, lane, worker, until, ended, gate);
 
 -- name: draining_drop (id uuid[], epoch int[])
--- returns: queue int
+-- returns: queue int, gate text?
 -- The holder let go. The ids come sorted and the join runs in their order.
 DELETE FROM weft.draining d
  USING unnest(:id, :epoch) AS i(id, epoch)
  WHERE d.id BETWEEN i.id AND i.id AND d.epoch = i.epoch
-RETURNING d.queue;
+RETURNING d.queue, d.gate;
 
 -- name: worker_leases_drop (worker int)
--- returns: queue int
+-- returns: queue int, gate text?
 -- The worker said goodbye. Rare, as worker_leases: looks at every row. Locks in the order of ids.
 WITH taken AS MATERIALIZED (
     SELECT d.id, d.epoch FROM weft.draining d
@@ -35,10 +35,10 @@ WITH taken AS MATERIALIZED (
 DELETE FROM weft.draining d
  USING taken t
  WHERE d.id BETWEEN t.id AND t.id AND d.epoch = t.epoch
-RETURNING d.queue;
+RETURNING d.queue, d.gate;
 
 -- name: draining_expire (now bigint, batch int, ns int, first int, last int)
--- returns: queue int
+-- returns: queue int, gate text?
 -- The leases would have run out by now. A part of the lease_expiry pass; on weft.at_rest see pass.sql.
 WITH taken AS MATERIALIZED (
     SELECT d.id, d.epoch FROM weft.draining d
@@ -52,7 +52,7 @@ WITH taken AS MATERIALIZED (
 DELETE FROM weft.draining d
  USING taken t
  WHERE d.id BETWEEN t.id AND t.id AND d.epoch = t.epoch
-RETURNING d.queue;
+RETURNING d.queue, d.gate;
 
 -- name: watch_look (worker int)
 -- returns: found int

@@ -102,7 +102,7 @@ SELECT @{due_seen @due | l.@time},
                   ORDER BY l.@time LIMIT 1 OFFSET 999))
 
 -- name: due_leases (now bigint, batch int, ns int, first int, last int)
--- returns: id uuid?, ord bigint, due bigint?, attempt_deadline bigint?, deadline bigint?, started bigint?, claimed bigint?, queue int, lane int, policy int, worker int?, epoch int, attempt int, forgiven int, size int, lost smallint, replays smallint, priority smallint, state smallint, has smallint, seen bigint?
+-- returns: id uuid?, ord bigint, due bigint?, attempt_deadline bigint?, deadline bigint?, started bigint?, claimed bigint?, queue int, lane int, policy int, worker int?, epoch int, attempt int, forgiven int, size int, lost smallint, replays smallint, priority smallint, state smallint, has smallint, gate text?, seen bigint?
 -- Leases by lane and time: hops over the lanes that have any, oldest leases of each first. A lane
 -- belongs to one namespace.
 WITH RECURSIVE @{lanes_with_leases}, taken AS MATERIALIZED (
@@ -144,7 +144,7 @@ SELECT @{leases_seen},
                       (SELECT d.until FROM weft.draining d ORDER BY d.until LIMIT 1 OFFSET 999)));
 
 -- name: due_attempts (now bigint, batch int, ns int, first int, last int)
--- returns: id uuid?, ord bigint, due bigint?, attempt_deadline bigint?, deadline bigint?, started bigint?, claimed bigint?, queue int, lane int, policy int, worker int?, epoch int, attempt int, forgiven int, size int, lost smallint, replays smallint, priority smallint, state smallint, has smallint, seen bigint?
+-- returns: id uuid?, ord bigint, due bigint?, attempt_deadline bigint?, deadline bigint?, started bigint?, claimed bigint?, queue int, lane int, policy int, worker int?, epoch int, attempt int, forgiven int, size int, lost smallint, replays smallint, priority smallint, state smallint, has smallint, gate text?, seen bigint?
 WITH taken AS MATERIALIZED (
     @{due_taken @{live_columns l} | l.attempt_deadline IS NOT NULL AND l.attempt_deadline <= :now
             AND l.state + 0 = @running | l.attempt_deadline}
@@ -161,7 +161,7 @@ SELECT @{live_columns t}, sight.seen
             AND l.state + 0 = @running};
 
 -- name: due_deadlines (now bigint, batch int, ns int, first int, last int)
--- returns: id uuid?, ord bigint, due bigint?, attempt_deadline bigint?, deadline bigint?, started bigint?, claimed bigint?, queue int, lane int, policy int, worker int?, epoch int, attempt int, forgiven int, size int, lost smallint, replays smallint, priority smallint, state smallint, has smallint, seen bigint?
+-- returns: id uuid?, ord bigint, due bigint?, attempt_deadline bigint?, deadline bigint?, started bigint?, claimed bigint?, queue int, lane int, policy int, worker int?, epoch int, attempt int, forgiven int, size int, lost smallint, replays smallint, priority smallint, state smallint, has smallint, gate text?, seen bigint?
 WITH taken AS MATERIALIZED (
     @{due_taken @{live_columns l} | l.deadline IS NOT NULL AND l.deadline <= :now | l.deadline}
 ), @{sight @{due_seen l.deadline IS NOT NULL AND l.deadline <= :now | l.deadline}}
@@ -174,16 +174,16 @@ SELECT @{live_columns t}, sight.seen
  | l.deadline IS NOT NULL AND l.deadline > :now};
 
 -- name: promote_due (now bigint, batch int, ns int, first int, last int)
--- returns: id uuid?, queue int, seen bigint?
+-- returns: id uuid?, queue int, seen bigint?, gate text?
 -- moves: delayed PROMOTE ready
 WITH taken AS MATERIALIZED (
     @{due_taken l.id | l.state = @delayed AND l.due <= :now | l.due}
 ), promoted AS (
-    UPDATE weft.live l SET state = @ready, due = NULL
+    UPDATE weft.live l SET state = @{ready_or_held l.gate}, due = NULL
       FROM taken t WHERE l.id BETWEEN t.id AND t.id
-    RETURNING l.id, l.queue
+    RETURNING l.id, l.queue, l.gate
 ), @{sight @{due_seen l.state = @delayed AND l.due <= :now | l.due}}
-SELECT p.id, p.queue, sight.seen
+SELECT p.id, p.queue, sight.seen, p.gate
   FROM sight LEFT JOIN promoted p ON true;
 
 -- name: next_delayed (now bigint, batch int, ns int, first int, last int)
@@ -192,7 +192,7 @@ SELECT p.id, p.queue, sight.seen
  | l.state = @delayed AND l.due > :now};
 
 -- name: due_suspensions (now bigint, batch int, ns int, first int, last int)
--- returns: id uuid?, ord bigint, due bigint?, attempt_deadline bigint?, deadline bigint?, started bigint?, claimed bigint?, queue int, lane int, policy int, worker int?, epoch int, attempt int, forgiven int, size int, lost smallint, replays smallint, priority smallint, state smallint, has smallint, seen bigint?
+-- returns: id uuid?, ord bigint, due bigint?, attempt_deadline bigint?, deadline bigint?, started bigint?, claimed bigint?, queue int, lane int, policy int, worker int?, epoch int, attempt int, forgiven int, size int, lost smallint, replays smallint, priority smallint, state smallint, has smallint, gate text?, seen bigint?
 WITH taken AS MATERIALIZED (
     SELECT @{live_columns l}
       FROM weft.suspension s JOIN weft.live l ON l.id BETWEEN s.id AND s.id

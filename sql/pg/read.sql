@@ -4,14 +4,14 @@
 -- given their ids, so reads by id alone (attempts, results, payloads) need not check.
 
 -- name: describe (id uuid[])
--- returns: id uuid?, created bigint, queue int, content_type text?, tags text?, key text?, state smallint, priority smallint, attempt int, epoch int, lost smallint, replays smallint, worker int?, started bigint?, claimed bigint?, deadline bigint?, due bigint?, finished bigint?, ended smallint?, by text?, reason text?, error_class text?, error_message text?, percent smallint?, note text?, flow uuid?, node text?, policy int, forgiven int, result_size bigint?, suspended bigint?, escalated bigint?
+-- returns: id uuid?, created bigint, queue int, content_type text?, tags text?, key text?, state smallint, priority smallint, attempt int, epoch int, lost smallint, replays smallint, worker int?, started bigint?, claimed bigint?, deadline bigint?, due bigint?, finished bigint?, ended smallint?, by text?, reason text?, error_class text?, error_message text?, percent smallint?, note text?, flow uuid?, node text?, policy int, forgiven int, result_size bigint?, suspended bigint?, escalated bigint?, gate text?
 SELECT @{execution_columns s}
   FROM unnest(:id) AS w(id)
  CROSS JOIN LATERAL (SELECT * FROM weft.snapshot WHERE id = w.id OFFSET 0) s
  WHERE NOT EXISTS (SELECT 1 FROM weft.flow f WHERE f.id = s.flow AND f.state < 0 OFFSET 0);
 
 -- name: list (source smallint, namespace int, lane int?, kind text?, tenant int?, state smallint?, tag text?, flow uuid?, worker int?, error_class text?, created_since bigint?, created_until bigint?, finished_since bigint?, finished_until bigint?, suffix text?, ended bool?, escalated bool, after uuid, above uuid, floor uuid, scan int, limit int)
--- returns: id uuid?, created bigint, queue int, content_type text?, tags text?, key text?, state smallint, priority smallint, attempt int, epoch int, lost smallint, replays smallint, worker int?, started bigint?, claimed bigint?, deadline bigint?, due bigint?, finished bigint?, ended smallint?, by text?, reason text?, error_class text?, error_message text?, percent smallint?, note text?, flow uuid?, node text?, policy int, forgiven int, result_size bigint?, suspended bigint?, escalated bigint?, last uuid?, scanned bigint, bound uuid?
+-- returns: id uuid?, created bigint, queue int, content_type text?, tags text?, key text?, state smallint, priority smallint, attempt int, epoch int, lost smallint, replays smallint, worker int?, started bigint?, claimed bigint?, deadline bigint?, due bigint?, finished bigint?, ended smallint?, by text?, reason text?, error_class text?, error_message text?, percent smallint?, note text?, flow uuid?, node text?, policy int, forgiven int, result_size bigint?, suspended bigint?, escalated bigint?, gate text?, last uuid?, scanned bigint, bound uuid?
 -- source: 0 the spans of the namespace; 1 its living rows, through the partial indexes of `live`, for a
 -- namespace that has few of them (see list_living); 2 all ids (see `unspanned` in 0010-lists); of a flow of the
 -- namespace: 3 its members, 4 the living ones; 5 its escalated rows. There is one row without an id when nothing fits.

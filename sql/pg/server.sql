@@ -15,6 +15,8 @@ SELECT what, a, b, c, d, text FROM weft.poll_workers()
 UNION ALL
 SELECT what, a, b, c, d, text FROM weft.poll_waiting()
 UNION ALL
+SELECT what, a, b, c, d, text FROM weft.poll_gates()
+UNION ALL
 SELECT @WEFT_POLL_SCHEMA, version, oldest_binary, NULL, NULL, NULL FROM weft.schema
 UNION ALL
 SELECT @WEFT_POLL_RETIRED, what, id, NULL, NULL, NULL FROM weft.retired;
@@ -101,7 +103,7 @@ SELECT name, lanes, capabilities, seen FROM weft.worker WHERE namespace = :names
 SELECT worker, count(*) FROM weft.live WHERE state = @running GROUP BY worker;
 
 -- name: worker_leases (worker int, batch int)
--- returns: id uuid?, ord bigint, due bigint?, attempt_deadline bigint?, deadline bigint?, started bigint?, claimed bigint?, queue int, lane int, policy int, worker int?, epoch int, attempt int, forgiven int, size int, lost smallint, replays smallint, priority smallint, state smallint, has smallint
+-- returns: id uuid?, ord bigint, due bigint?, attempt_deadline bigint?, deadline bigint?, started bigint?, claimed bigint?, queue int, lane int, policy int, worker int?, epoch int, attempt int, forgiven int, size int, lost smallint, replays smallint, priority smallint, state smallint, has smallint, gate text?
 -- The leases of one worker, for release. Rare, so no index is kept for it: looks at every lease.
 -- SKIP LOCKED: a lease that is just being completed or lost needs no release.
 SELECT @{live_columns l}

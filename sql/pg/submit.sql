@@ -1,20 +1,20 @@
 -- Submitting. Ids were minted by the caller, so an answer is matched by id, never by position.
 
--- name: submit (now bigint, id uuid[], ord bigint[], queue int[], lane int[], policy int[], priority smallint[], state smallint[], due bigint?[], deadline bigint?[], content_type text?[], tags text?[], key text?[], payload bytea?[], size int[], span_namespace int?[], span_first uuid?[], span_count int?[])
+-- name: submit (now bigint, id uuid[], ord bigint[], queue int[], lane int[], policy int[], priority smallint[], state smallint[], due bigint?[], deadline bigint?[], content_type text?[], tags text?[], key text?[], payload bytea?[], size int[], gate text?[], span_namespace int?[], span_first uuid?[], span_count int?[])
 -- New rows only: no other transaction can wait for them. The span_ columns are of the last row of a span, see 0010-lists.
 WITH item AS (
     SELECT * FROM unnest(:id, :ord, :queue, :lane, :policy, :priority, :state, :due, :deadline,
-                         :content_type, :tags, :key, :payload, :size, :span_namespace, :span_first,
-                         :span_count)
+                         :content_type, :tags, :key, :payload, :size, :gate, :span_namespace,
+                         :span_first, :span_count)
         AS i(id, ord, queue, lane, policy, priority, state, due, deadline,
-             content_type, tags, key, payload, size, span_namespace, span_first, span_count)
+             content_type, tags, key, payload, size, gate, span_namespace, span_first, span_count)
 ), fact AS (
-    INSERT INTO weft.execution (id, created, queue, content_type, tags, key, payload)
-    SELECT id, :now, queue, content_type, tags, key, payload FROM item
+    INSERT INTO weft.execution (id, created, queue, content_type, tags, key, payload, gate)
+    SELECT id, :now, queue, content_type, tags, key, payload, gate FROM item
 ), spans AS (@{spans_added})
 INSERT INTO weft.live (id, ord, due, deadline, queue, lane, policy, epoch, attempt, forgiven, size,
-                       lost, replays, priority, state, has)
-SELECT id, ord, due, deadline, queue, lane, policy, 0, 1, 0, size, 0, 0, priority, state, 0 FROM item;
+                       lost, replays, priority, state, has, gate)
+SELECT id, ord, due, deadline, queue, lane, policy, 0, 1, 0, size, 0, 0, priority, state, 0, gate FROM item;
 
 -- name: key_take (namespace int[], key text[], id uuid[], fingerprint bytea[])
 -- returns: id uuid

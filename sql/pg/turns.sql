@@ -51,7 +51,7 @@ SELECT @{live_columns t}, NULL::bigint
 @{lanes_due weft.live | l.state = @running | l.due <= :now};
 
 -- name: lease_turns (now bigint, first int, last int, lane int[], share int[])
--- returns: id uuid?, ord bigint, due bigint?, attempt_deadline bigint?, deadline bigint?, started bigint?, claimed bigint?, queue int, lane int, policy int, worker int?, epoch int, attempt int, forgiven int, size int, lost smallint, replays smallint, priority smallint, state smallint, has smallint, seen bigint?
+-- returns: id uuid?, ord bigint, due bigint?, attempt_deadline bigint?, deadline bigint?, started bigint?, claimed bigint?, queue int, lane int, policy int, worker int?, epoch int, attempt int, forgiven int, size int, lost smallint, replays smallint, priority smallint, state smallint, has smallint, gate text?, seen bigint?
 @{due_in_turns l.state = @running AND l.due <= :now | l.due};
 
 -- name: attempt_lanes (now bigint, after int, most int)
@@ -59,7 +59,7 @@ SELECT @{live_columns t}, NULL::bigint
 @{lanes_due weft.live | l.attempt_deadline + 0 >= 0 | l.attempt_deadline + 0 <= :now};
 
 -- name: attempt_turns (now bigint, first int, last int, lane int[], share int[])
--- returns: id uuid?, ord bigint, due bigint?, attempt_deadline bigint?, deadline bigint?, started bigint?, claimed bigint?, queue int, lane int, policy int, worker int?, epoch int, attempt int, forgiven int, size int, lost smallint, replays smallint, priority smallint, state smallint, has smallint, seen bigint?
+-- returns: id uuid?, ord bigint, due bigint?, attempt_deadline bigint?, deadline bigint?, started bigint?, claimed bigint?, queue int, lane int, policy int, worker int?, epoch int, attempt int, forgiven int, size int, lost smallint, replays smallint, priority smallint, state smallint, has smallint, gate text?, seen bigint?
 @{due_in_turns l.attempt_deadline + 0 >= 0 AND l.attempt_deadline + 0 <= :now
            AND l.state + 0 = @running | l.attempt_deadline + 0};
 
@@ -68,7 +68,7 @@ SELECT @{live_columns t}, NULL::bigint
 @{lanes_due weft.live | l.deadline + 0 >= 0 | l.deadline + 0 <= :now};
 
 -- name: deadline_turns (now bigint, first int, last int, lane int[], share int[])
--- returns: id uuid?, ord bigint, due bigint?, attempt_deadline bigint?, deadline bigint?, started bigint?, claimed bigint?, queue int, lane int, policy int, worker int?, epoch int, attempt int, forgiven int, size int, lost smallint, replays smallint, priority smallint, state smallint, has smallint, seen bigint?
+-- returns: id uuid?, ord bigint, due bigint?, attempt_deadline bigint?, deadline bigint?, started bigint?, claimed bigint?, queue int, lane int, policy int, worker int?, epoch int, attempt int, forgiven int, size int, lost smallint, replays smallint, priority smallint, state smallint, has smallint, gate text?, seen bigint?
 @{due_in_turns l.deadline + 0 >= 0 AND l.deadline + 0 <= :now | l.deadline + 0};
 
 -- name: delayed_lanes (now bigint, after int, most int)
@@ -76,7 +76,7 @@ SELECT @{live_columns t}, NULL::bigint
 @{lanes_due weft.live | l.state BETWEEN @delayed AND @delayed | l.due <= :now};
 
 -- name: delayed_turns (now bigint, first int, last int, lane int[], share int[])
--- returns: id uuid?, queue int, seen bigint?, lane int
+-- returns: id uuid?, queue int, seen bigint?, lane int, gate text?
 -- moves: delayed PROMOTE ready
 WITH taken AS MATERIALIZED (
     SELECT t.id
@@ -89,16 +89,16 @@ WITH taken AS MATERIALIZED (
                           ORDER BY l.due LIMIT w.share
                             FOR UPDATE SKIP LOCKED) t
 )
-UPDATE weft.live l SET state = @ready, due = NULL
+UPDATE weft.live l SET state = @{ready_or_held l.gate}, due = NULL
   FROM taken t WHERE l.id BETWEEN t.id AND t.id
-RETURNING l.id, l.queue, NULL::bigint, l.lane;
+RETURNING l.id, l.queue, NULL::bigint, l.lane, l.gate;
 
 -- name: suspension_lanes (now bigint, after int, most int)
 -- returns: next int, lane int?, namespace int
 @{lanes_due weft.suspension | true | @{times_out l} <= :now};
 
 -- name: suspension_turns (now bigint, first int, last int, lane int[], share int[])
--- returns: id uuid?, ord bigint, due bigint?, attempt_deadline bigint?, deadline bigint?, started bigint?, claimed bigint?, queue int, lane int, policy int, worker int?, epoch int, attempt int, forgiven int, size int, lost smallint, replays smallint, priority smallint, state smallint, has smallint, seen bigint?
+-- returns: id uuid?, ord bigint, due bigint?, attempt_deadline bigint?, deadline bigint?, started bigint?, claimed bigint?, queue int, lane int, policy int, worker int?, epoch int, attempt int, forgiven int, size int, lost smallint, replays smallint, priority smallint, state smallint, has smallint, gate text?, seen bigint?
 SELECT @{live_columns t}, NULL::bigint
   FROM unnest(:lane, :share) AS w(lane, share)
  CROSS JOIN LATERAL (SELECT l.*

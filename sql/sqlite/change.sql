@@ -1,9 +1,9 @@
 -- The twins of sql/pg/change.sql.
 
 -- name: live_lock (id uuid[])
--- returns: id uuid?, ord bigint, due bigint?, attempt_deadline bigint?, deadline bigint?, started bigint?, claimed bigint?, queue int, lane int, policy int, worker int?, epoch int, attempt int, forgiven int, size int, lost smallint, replays smallint, priority smallint, state smallint, has smallint
+-- returns: id uuid?, ord bigint, due bigint?, attempt_deadline bigint?, deadline bigint?, started bigint?, claimed bigint?, queue int, lane int, policy int, worker int?, epoch int, attempt int, forgiven int, size int, lost smallint, replays smallint, priority smallint, state smallint, has smallint, gate text?
 SELECT :id, ord, due, attempt_deadline, deadline, started, claimed, queue, lane, policy, worker, epoch,
-       attempt, forgiven, size, lost, replays, priority, state, has
+       attempt, forgiven, size, lost, replays, priority, state, has, gate
   FROM live WHERE num = (SELECT num FROM execution WHERE id = :id);
 
 -- name: live_put (id uuid[], due bigint?[], attempt_deadline bigint?[], deadline bigint?[], claimed bigint?[], worker int?[], attempt int[], lost smallint[], priority smallint[], state smallint[])
@@ -15,7 +15,7 @@ UPDATE live
  WHERE num = (SELECT num FROM execution WHERE id = :id);
 
 -- name: live_end (now bigint, id uuid[], epoch int[], was smallint[], state smallint[], ended smallint[], by text?[], reason text?[], error_class text?[], error_message text?[], content_type text?[], result bytea?[])
--- returns: id uuid, queue int, flow uuid?
+-- returns: id uuid, queue int, flow uuid?, gate text?
 -- moves: running COMPLETE succeeded
 -- The row that was just copied is the one to delete, if any was. changes() instead of RETURNING, which
 -- would copy each row into a table of its own first (-10 %).
@@ -28,7 +28,8 @@ SELECT num, :now, ord, deadline, started, claimed, queue, policy, worker, epoch,
   FROM live WHERE num = (SELECT num FROM execution WHERE id = :id) AND epoch = :epoch
                   AND +state = :was;
 DELETE FROM live WHERE num = last_insert_rowid() AND changes() > 0;
-SELECT :id, queue, (SELECT f.id FROM flow f WHERE f.num = outcome.flow)
+SELECT :id, queue, (SELECT f.id FROM flow f WHERE f.num = outcome.flow),
+       (SELECT e.gate FROM execution e WHERE e.num = outcome.num)
   FROM outcome WHERE num = last_insert_rowid() AND changes() > 0;
 INSERT INTO completion (flow, num, at)
 SELECT flow, num, :now FROM outcome
@@ -41,8 +42,9 @@ VALUES (:id, :epoch, :replay, :attempt, :ended, :held, :answer, :worker, :claime
         :by, :reason, :error_class, :error_message, 1);
 
 -- name: outcome_lock (id uuid[])
--- returns: id uuid, queue int, epoch int, attempt int, forgiven int, lost smallint, replays smallint, priority smallint, state smallint, ended smallint, finished bigint
-SELECT :id, queue, epoch, attempt, forgiven, lost, replays, priority, state, ended, finished
+-- returns: id uuid, queue int, epoch int, attempt int, forgiven int, lost smallint, replays smallint, priority smallint, state smallint, ended smallint, finished bigint, gate text?
+SELECT :id, queue, epoch, attempt, forgiven, lost, replays, priority, state, ended, finished,
+       (SELECT e.gate FROM execution e WHERE e.num = outcome.num)
   FROM outcome WHERE num = (SELECT num FROM execution WHERE id = :id);
 
 -- name: outcome_back (id uuid[], attempt int[], forgiven int[], lost smallint[], replays smallint[], state smallint[])
@@ -53,10 +55,10 @@ SELECT :id, epoch, :replays, attempt, ended, held, state, worker, claimed, finis
        error_class, error_message, content_type, result, 1
   FROM outcome WHERE num = (SELECT num FROM execution WHERE id = :id);
 INSERT INTO live (num, ord, started, queue, lane, policy, epoch, attempt, forgiven, size, lost, replays,
-                  priority, state, flow, has)
+                  priority, state, flow, has, gate)
 SELECT o.num, o.ord, o.started, o.queue, q.lane, o.policy, o.epoch, :attempt, :forgiven,
        coalesce(length(e.payload), 0) + @WEFT_UPSTREAM_BYTES * coalesce(n.total, 0), :lost, :replays, o.priority,
-       :state, n.flow, o.has | @WEFT_HAS_ATTEMPT
+       :state, n.flow, o.has | @WEFT_HAS_ATTEMPT, e.gate
   FROM execution e CROSS JOIN outcome o ON o.num = e.num CROSS JOIN queue q ON q.id = o.queue
   LEFT JOIN node n ON n.num = e.num
  WHERE e.id = :id;

@@ -63,6 +63,12 @@ SELECT * FROM (SELECT 'ready but due', id FROM l WHERE state = @ready AND due IS
 UNION ALL
 SELECT * FROM (SELECT 'delayed without a time', id FROM l WHERE state = @delayed AND due IS NULL LIMIT 10)
 UNION ALL
+SELECT * FROM (SELECT 'held without a gate, or until a time', id FROM l
+  WHERE state = @held AND (gate IS NULL OR due IS NOT NULL) LIMIT 10)
+UNION ALL
+SELECT * FROM (SELECT 'another gate than its execution', l.id FROM l JOIN execution e ON e.num = l.num
+  WHERE l.gate IS NOT e.gate LIMIT 10)
+UNION ALL
 SELECT * FROM (SELECT 'suspended without its suspension', l.id FROM l
   WHERE l.state = @suspended AND NOT EXISTS (SELECT 1 FROM suspension s WHERE s.id = l.id AND s.epoch = l.epoch) LIMIT 10)
 UNION ALL

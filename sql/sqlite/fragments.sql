@@ -3,13 +3,14 @@
 -- fragment: live_columns ()
 -- Of `live` l and its `execution` e.
 e.id, l.ord, l.due, l.attempt_deadline, l.deadline, l.started, l.claimed, l.queue, l.lane, l.policy,
-l.worker, l.epoch, l.attempt, l.forgiven, l.size, l.lost, l.replays, l.priority, l.state, l.has
+l.worker, l.epoch, l.attempt, l.forgiven, l.size, l.lost, l.replays, l.priority, l.state, l.has,
+l.gate
 
 -- fragment: execution_columns (s)
 @s.id, @s.created, @s.queue, @s.content_type, @s.tags, @s.key, @s.state, @s.priority, @s.attempt,
 @s.epoch, @s.lost, @s.replays, @s.worker, @s.started, @s.claimed, @s.deadline, @s.due, @s.finished,
 @s.ended, @s.by, @s.reason, @s.error_class, @s.error_message, @s.percent, @s.note, @s.flow, @s.node,
-@s.policy, @s.forgiven, @s.result_size, @s.suspended, @s.escalated
+@s.policy, @s.forgiven, @s.result_size, @s.suspended, @s.escalated, @s.gate
 
 -- fragment: of_namespace (queue)
 (:ns = 0 OR (SELECT q.namespace FROM queue q WHERE q.id = @queue) = :ns)
@@ -60,3 +61,7 @@ coalesce(@s.due, 9223372036854775807)
 -- fragment: waitpoint_columns (w)
 -- A waitpoint, with its execution.
 @w.waitpoint, @w.id, @w.created, @w.expires, @w.closed, @w.epoch, @w.bound, @w.signals, @w.key, @w.replay, @w.name
+
+-- fragment: ready_or_held (gate)
+-- What becomes ready, unless it has a gate: then it waits for its admission, as in weft_state_step().
+CASE WHEN @gate IS NULL THEN @ready ELSE @held END

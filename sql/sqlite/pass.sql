@@ -28,7 +28,7 @@ SELECT (SELECT count(*)
                   ORDER BY l.@time LIMIT 1 OFFSET 999))
 
 -- name: due_leases (now bigint, batch int, ns int, first int, last int)
--- returns: id uuid?, ord bigint, due bigint?, attempt_deadline bigint?, deadline bigint?, started bigint?, claimed bigint?, queue int, lane int, policy int, worker int?, epoch int, attempt int, forgiven int, size int, lost smallint, replays smallint, priority smallint, state smallint, has smallint, seen bigint?
+-- returns: id uuid?, ord bigint, due bigint?, attempt_deadline bigint?, deadline bigint?, started bigint?, claimed bigint?, queue int, lane int, policy int, worker int?, epoch int, attempt int, forgiven int, size int, lost smallint, replays smallint, priority smallint, state smallint, has smallint, gate text?, seen bigint?
 WITH RECURSIVE @{lanes_with_leases}
 SELECT @{live_columns}, NULL
   FROM lanes CROSS JOIN live l CROSS JOIN execution e ON e.num = l.num
@@ -73,7 +73,7 @@ SELECT (SELECT count(*)
                             (SELECT d.until FROM draining d ORDER BY d.until LIMIT 1 OFFSET 999))));
 
 -- name: due_attempts (now bigint, batch int, ns int, first int, last int)
--- returns: id uuid?, ord bigint, due bigint?, attempt_deadline bigint?, deadline bigint?, started bigint?, claimed bigint?, queue int, lane int, policy int, worker int?, epoch int, attempt int, forgiven int, size int, lost smallint, replays smallint, priority smallint, state smallint, has smallint, seen bigint?
+-- returns: id uuid?, ord bigint, due bigint?, attempt_deadline bigint?, deadline bigint?, started bigint?, claimed bigint?, queue int, lane int, policy int, worker int?, epoch int, attempt int, forgiven int, size int, lost smallint, replays smallint, priority smallint, state smallint, has smallint, gate text?, seen bigint?
 @{due_now l.attempt_deadline IS NOT NULL AND l.attempt_deadline <= :now AND +l.state = @running | l.attempt_deadline};
 
 -- name: next_attempt (now bigint, batch int, ns int, first int, last int)
@@ -82,7 +82,7 @@ SELECT (SELECT count(*)
  | l.attempt_deadline IS NOT NULL AND l.attempt_deadline > :now AND +l.state = @running};
 
 -- name: due_deadlines (now bigint, batch int, ns int, first int, last int)
--- returns: id uuid?, ord bigint, due bigint?, attempt_deadline bigint?, deadline bigint?, started bigint?, claimed bigint?, queue int, lane int, policy int, worker int?, epoch int, attempt int, forgiven int, size int, lost smallint, replays smallint, priority smallint, state smallint, has smallint, seen bigint?
+-- returns: id uuid?, ord bigint, due bigint?, attempt_deadline bigint?, deadline bigint?, started bigint?, claimed bigint?, queue int, lane int, policy int, worker int?, epoch int, attempt int, forgiven int, size int, lost smallint, replays smallint, priority smallint, state smallint, has smallint, gate text?, seen bigint?
 @{due_now l.deadline IS NOT NULL AND l.deadline <= :now | l.deadline};
 
 -- name: next_deadline (now bigint, batch int, ns int, first int, last int)
@@ -91,15 +91,15 @@ SELECT (SELECT count(*)
  | l.deadline IS NOT NULL AND l.deadline > :now};
 
 -- name: promote_due (now bigint, batch int, ns int, first int, last int)
--- returns: id uuid?, queue int, seen bigint?
+-- returns: id uuid?, queue int, seen bigint?, gate text?
 -- moves: delayed PROMOTE ready
-UPDATE live SET state = @ready, due = NULL
+UPDATE live SET state = @{ready_or_held gate}, due = NULL
  WHERE num IN (SELECT l.num FROM live l
                 WHERE l.state = @delayed AND l.due <= :now
                   AND @{of_namespace l.queue}
                   AND @{of_partition_num l.num}
                 ORDER BY l.due LIMIT :batch)
-RETURNING (SELECT e.id FROM execution e WHERE e.num = live.num), queue, NULL;
+RETURNING (SELECT e.id FROM execution e WHERE e.num = live.num), queue, NULL, gate;
 
 -- name: next_delayed (now bigint, batch int, ns int, first int, last int)
 -- returns: left bigint, due bigint?
@@ -107,7 +107,7 @@ RETURNING (SELECT e.id FROM execution e WHERE e.num = live.num), queue, NULL;
  | l.state = @delayed AND l.due > :now};
 
 -- name: due_suspensions (now bigint, batch int, ns int, first int, last int)
--- returns: id uuid?, ord bigint, due bigint?, attempt_deadline bigint?, deadline bigint?, started bigint?, claimed bigint?, queue int, lane int, policy int, worker int?, epoch int, attempt int, forgiven int, size int, lost smallint, replays smallint, priority smallint, state smallint, has smallint, seen bigint?
+-- returns: id uuid?, ord bigint, due bigint?, attempt_deadline bigint?, deadline bigint?, started bigint?, claimed bigint?, queue int, lane int, policy int, worker int?, epoch int, attempt int, forgiven int, size int, lost smallint, replays smallint, priority smallint, state smallint, has smallint, gate text?, seen bigint?
 SELECT @{live_columns}, NULL
   FROM suspension s CROSS JOIN execution e ON e.id = s.id CROSS JOIN live l ON l.num = e.num
  WHERE s.due IS NOT NULL AND s.due <= :now

@@ -1,13 +1,13 @@
 -- The twins of sql/pg/read.sql.
 
 -- name: describe (id uuid[])
--- returns: id uuid?, created bigint, queue int, content_type text?, tags text?, key text?, state smallint, priority smallint, attempt int, epoch int, lost smallint, replays smallint, worker int?, started bigint?, claimed bigint?, deadline bigint?, due bigint?, finished bigint?, ended smallint?, by text?, reason text?, error_class text?, error_message text?, percent smallint?, note text?, flow uuid?, node text?, policy int, forgiven int, result_size bigint?, suspended bigint?, escalated bigint?
+-- returns: id uuid?, created bigint, queue int, content_type text?, tags text?, key text?, state smallint, priority smallint, attempt int, epoch int, lost smallint, replays smallint, worker int?, started bigint?, claimed bigint?, deadline bigint?, due bigint?, finished bigint?, ended smallint?, by text?, reason text?, error_class text?, error_message text?, percent smallint?, note text?, flow uuid?, node text?, policy int, forgiven int, result_size bigint?, suspended bigint?, escalated bigint?, gate text?
 SELECT @{execution_columns s}
   FROM snapshot s
  WHERE s.id = :id AND NOT EXISTS (SELECT 1 FROM flow f WHERE f.id = s.flow AND f.state < 0);
 
 -- name: list (source smallint, namespace int, lane int?, kind text?, tenant int?, state smallint?, tag text?, flow uuid?, worker int?, error_class text?, created_since bigint?, created_until bigint?, finished_since bigint?, finished_until bigint?, suffix text?, ended bool?, escalated bool, after uuid, above uuid, floor uuid, scan int, limit int)
--- returns: id uuid?, created bigint, queue int, content_type text?, tags text?, key text?, state smallint, priority smallint, attempt int, epoch int, lost smallint, replays smallint, worker int?, started bigint?, claimed bigint?, deadline bigint?, due bigint?, finished bigint?, ended smallint?, by text?, reason text?, error_class text?, error_message text?, percent smallint?, note text?, flow uuid?, node text?, policy int, forgiven int, result_size bigint?, suspended bigint?, escalated bigint?, last uuid?, scanned bigint, bound uuid?
+-- returns: id uuid?, created bigint, queue int, content_type text?, tags text?, key text?, state smallint, priority smallint, attempt int, epoch int, lost smallint, replays smallint, worker int?, started bigint?, claimed bigint?, deadline bigint?, due bigint?, finished bigint?, ended smallint?, by text?, reason text?, error_class text?, error_message text?, percent smallint?, note text?, flow uuid?, node text?, policy int, forgiven int, result_size bigint?, suspended bigint?, escalated bigint?, gate text?, last uuid?, scanned bigint, bound uuid?
 -- source: see the twin. There is one row without an id when nothing fits. Members of a flow are walked by
 -- number, which within a flow is the order of ids; an id of :after or :floor that is not there stands for
 -- the next one after it, and a floor of zeros is none.

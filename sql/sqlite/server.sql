@@ -41,6 +41,8 @@ SELECT @WEFT_POLL_WAITING, (SELECT min(due) FROM suspension WHERE due IS NOT NUL
        (SELECT max(id) FROM signing_key),
        (SELECT sum(coalesce(retires, 0) % 1000000007) FROM signing_key), NULL
 UNION ALL
+SELECT @WEFT_POLL_GATES, (SELECT min(next) FROM gate WHERE next IS NOT NULL), NULL, NULL, NULL, NULL
+UNION ALL
 SELECT @WEFT_POLL_SCHEMA, version, oldest_binary, NULL, NULL, NULL FROM schema
 UNION ALL
 SELECT @WEFT_POLL_RETIRED, what, id, NULL, NULL, NULL FROM retired;
@@ -102,7 +104,7 @@ SELECT name, lanes, capabilities, seen FROM worker WHERE namespace = :namespace 
 SELECT worker, count(*) FROM live WHERE state = @running GROUP BY worker;
 
 -- name: worker_leases (worker int, batch int)
--- returns: id uuid?, ord bigint, due bigint?, attempt_deadline bigint?, deadline bigint?, started bigint?, claimed bigint?, queue int, lane int, policy int, worker int?, epoch int, attempt int, forgiven int, size int, lost smallint, replays smallint, priority smallint, state smallint, has smallint
+-- returns: id uuid?, ord bigint, due bigint?, attempt_deadline bigint?, deadline bigint?, started bigint?, claimed bigint?, queue int, lane int, policy int, worker int?, epoch int, attempt int, forgiven int, size int, lost smallint, replays smallint, priority smallint, state smallint, has smallint, gate text?
 SELECT @{live_columns}
   FROM live l CROSS JOIN execution e ON e.num = l.num
  WHERE l.state = @running AND l.worker = :worker

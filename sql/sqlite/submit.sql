@@ -2,13 +2,13 @@
 -- are given one after the other. OR FAIL, because a failed call is rolled back as a whole: SQLite need
 -- not be able to undo half a statement. Spans: see 0019-one-namespace.
 
--- name: submit (now bigint, id uuid[], ord bigint[], queue int[], lane int[], policy int[], priority smallint[], state smallint[], due bigint?[], deadline bigint?[], content_type text?[], tags text?[], key text?[], payload bytea?[], size int[], span_namespace int?[], span_first uuid?[], span_count int?[])
-INSERT OR FAIL INTO execution (id, created, queue, content_type, tags, key, payload)
-SELECT i.id, :now, i.queue, i.content_type, i.tags, i.key, i.payload FROM input i;
+-- name: submit (now bigint, id uuid[], ord bigint[], queue int[], lane int[], policy int[], priority smallint[], state smallint[], due bigint?[], deadline bigint?[], content_type text?[], tags text?[], key text?[], payload bytea?[], size int[], gate text?[], span_namespace int?[], span_first uuid?[], span_count int?[])
+INSERT OR FAIL INTO execution (id, created, queue, content_type, tags, key, payload, gate)
+SELECT i.id, :now, i.queue, i.content_type, i.tags, i.key, i.payload, i.gate FROM input i;
 INSERT OR FAIL INTO live (num, ord, due, deadline, queue, lane, policy, epoch, attempt, forgiven, size,
-                          lost, replays, priority, state, has)
+                          lost, replays, priority, state, has, gate)
 SELECT (SELECT max(num) FROM execution) - i.rest, i.ord, i.due, i.deadline, i.queue, i.lane, i.policy,
-       0, 1, 0, i.size, 0, 0, i.priority, i.state, 0
+       0, 1, 0, i.size, 0, 0, i.priority, i.state, 0, i.gate
   FROM input i;
 INSERT OR FAIL INTO span (namespace, last, first, count)
 SELECT i.span_namespace, i.id, i.span_first, i.span_count FROM input i

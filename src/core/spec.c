@@ -147,7 +147,8 @@ static enum weft_rc resolve_times(const struct weft_spec *spec, weft_usec now_us
         return weft_invalid(err, "deadline_at",
                             "deadline_at must be in the future and before the year 10000");
     weft_usec due_us = spec->delay_ms ? now_us + spec->delay_ms * WEFT_MS : spec->run_at_us;
-    out->state = due_us > now_us ? WEFT_STATE_DELAYED : WEFT_STATE_READY;
+    enum weft_state now = spec->gate ? WEFT_STATE_HELD : WEFT_STATE_READY;
+    out->state = due_us > now_us ? WEFT_STATE_DELAYED : now;
     out->due_us = due_us > now_us ? due_us : 0;
     out->deadline_us = spec->deadline_us;
     return WEFT_OK;
@@ -161,6 +162,7 @@ static enum weft_rc resolve_names(const struct weft_spec *spec, const char *ns,
     out->kind = spec->kind;
     out->tenant = spec->tenant ? spec->tenant : "";
     out->key = spec->key;
+    out->gate = spec->gate;
     enum weft_rc rc = weft_name_check(out->ns, "namespace", err);
     if (!rc)
         rc = weft_name_check(out->lane, "lane", err);
@@ -168,6 +170,8 @@ static enum weft_rc resolve_names(const struct weft_spec *spec, const char *ns,
         rc = weft_name_check(out->kind, "kind", err);
     if (!rc && spec->tenant)
         rc = weft_name_check(spec->tenant, "tenant", err);
+    if (!rc && spec->gate)
+        rc = weft_name_check(spec->gate, "gate", err);
     if (!rc && spec->key && !*spec->key)
         return weft_invalid(err, "key", "key is empty");
     if (!rc)

@@ -13,6 +13,7 @@
 
 struct weft_resolved {
     const char *ns, *lane, *kind, *tenant, *capset; /* tenant and capset: "" when none */
+    const char *gate;                               /* NULL: none */
     const void *payload;                            /* NULL: none */
     size_t payload_size;
     const char *content_type; /* NULL: JSON */

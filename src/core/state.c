@@ -18,7 +18,7 @@ static const enum weft_state next_state[WEFT_STATE_COUNT][WEFT_EVENT_COUNT] = {
     [WEFT_STATE_SUSPENDED] = { CONTROL(SUSPENDED), ON(RESUME, READY),
                                ON(RESUME_LATER, DELAYED), ON(FAIL, FAILED),
                                ON(ESCALATE, SUSPENDED) },
-    [WEFT_STATE_HELD]      = { CONTROL(HELD) },
+    [WEFT_STATE_HELD]      = { CONTROL(HELD),      ON(ADMIT, READY) },
     [WEFT_STATE_RUNNING]   = { CONTROL(RUNNING),   ON(RENEW, RUNNING),
                                ON(COMPLETE, SUCCEEDED), ON(FAIL, FAILED),
                                ON(RETRY, DELAYED),      ON(DELAY, DELAYED),
@@ -118,6 +118,7 @@ static void apply(struct weft_live *live, const struct weft_event *event)
     case WEFT_EVENT_SKIP:
     case WEFT_EVENT_REARM:
     case WEFT_EVENT_REPLAY_BLOCKED:
+    case WEFT_EVENT_ADMIT:
     case WEFT_EVENT_COUNT:
         break;
     }
@@ -144,6 +145,10 @@ bool weft_state_step(const struct weft_live *before, const struct weft_event *ev
     enum weft_state to = weft_state_next(before->state, event->kind);
     if (to == WEFT_STATE_NONE)
         return false;
+    /* Only its gate makes it ready. One that is ready has been admitted and stays so. */
+    if (to == WEFT_STATE_READY && before->state != WEFT_STATE_READY && before->gate &&
+        event->kind != WEFT_EVENT_ADMIT)
+        to = WEFT_STATE_HELD;
 
     struct weft_step step = {.after = *before};
     step.after.state = to;

@@ -18,6 +18,7 @@
  *   ESCALATE leaves it suspended, without a timeout.
  *   submit --> BLOCKED --UNBLOCK--> READY, --UNBLOCK_LATER--> DELAYED, --SKIP--> skipped, and
  *   --REARM--> from skipped back to BLOCKED: the effects of a join on a member of a flow.
+ *   An execution with a gate becomes HELD wherever this says READY; HELD --ADMIT--> READY.
  *   CANCEL -> cancelled and EXPIRE -> expired from every living state; REPLAY leads from every
  *   ended state back to READY, REPLAY_BLOCKED to BLOCKED. PRIORITIZE, SET_DEADLINE and RENEW change
  *   a row but not its state.
@@ -40,7 +41,8 @@
     X(SUSPEND)        /* its worker gave it back until signals have come */                        \
     X(RESUME)         /* they have, or its timeout or an operator lets it go on */                 \
     X(RESUME_LATER)   /* the same, with a delay */                                                 \
-    X(ESCALATE)       /* its timeout passed; it waits on, for an operator to look */
+    X(ESCALATE)       /* its timeout passed; it waits on, for an operator to look */               \
+    X(ADMIT)          /* its gate has room for it */
 
 enum weft_event_kind {
 #define X(name) WEFT_EVENT_##name,
@@ -84,6 +86,7 @@ struct weft_live {
     int32_t replays;
     int32_t size;     /* bytes that a claim carries: the payload, and the names of upstreams */
     int32_t has;      /* bits of tables that may have rows about it: core/stored.h */
+    const char *gate; /* NULL: none. One that has a gate becomes held where others become ready */
     weft_usec due_us; /* delayed: when it becomes ready; running: when the lease ends; suspended:
                        * when that times out */
     weft_usec attempt_deadline_us;

@@ -19,6 +19,7 @@
 #include "engine/job/leases.h"
 #include "engine/job/list.h"
 #include "engine/job/submit.h"
+#include "engine/limit/gates.h"
 #include "engine/scan/pass.h"
 #include "engine/wait/keys.h"
 #include "engine/wait/wait.h"

@@ -13,6 +13,7 @@
 #include "base/limits.h"
 #include "engine/admin/tally.h"
 #include "engine/job/span.h"
+#include "engine/limit/admit.h"
 #include "engine/names/census.h"
 #include "engine/names/names.h"
 #include "engine/names/unused.h"
@@ -61,12 +62,16 @@ struct weft_engine {
     struct weft_id reconciled; /* position of edge_cancel_reconciler; sample_lock */
     struct weft_scan_turns turns[WEFT_SCANNER_COUNT]; /* sample_lock */
     struct weft_inbox_turns inbox_turns;              /* sample_lock */
-    weft_news_fn *on_news;                            /* NULL: no listener */
+    char gates_walked[WEFT_GATE_KEY]; /* sample_lock; where the unblock scanner continues, */
+    char gates_swept[WEFT_GATE_KEY];  /* and where it continues to remove unused gates */
+    weft_news_fn *on_news;            /* NULL: no listener */
     void *news_context;
     weft_leases_fn *on_leases; /* NULL: no listener */
     void *leases_context;
     weft_flows_fn *on_flows; /* NULL: the cascade runs in the thread that committed */
     void *flows_context;
+    weft_gates_fn *on_gates; /* NULL: the thread that committed admits */
+    void *gates_context;
     weft_ended_fn *on_ended; /* NULL: no listener */
     void *ended_context;
     const _Atomic size_t *ends_awaited; /* by so many */

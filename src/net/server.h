@@ -81,6 +81,7 @@ struct weft_server {
     struct weft_upkeep *upkeep;
     struct weft_supervisor *supervisor;
     struct weft_flow_work *cascades, *drains;
+    struct weft_gate_work *admissions;
     struct weft_auth *auth;
     struct weft_roster *roster;
     struct weft_api *api;

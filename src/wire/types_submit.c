@@ -72,7 +72,8 @@ const size_t weft_wire_policy_count = WEFT_LEN(weft_wire_policy);
         ROW("capabilities", TEXTS, in capabilities, "What a worker must be able to do",            \
             COUNT(in capability_count)),                                                           \
         ROW("tenant", TEXT, in tenant, "Whom it is for; tenants share a lane fairly"),             \
-        ROW("tags", TAGS, in tags, "Free words to find it by", COUNT(in tag_count))
+        ROW("tags", TAGS, in tags, "Free words to find it by", COUNT(in tag_count)),               \
+        ROW("gate", TEXT, in gate, "Whose limits hold for it, for example customer:42")
 #define SPEC_POLICY(in) ROW("policy", POLICY, in policy, "Retries, timeouts and retention")
 
 #define OF struct weft_spec

@@ -74,6 +74,7 @@ static const struct weft_wire_field execution[] = {
     ROW("suspended_at", MOMENT, suspended_us, "Since when it is suspended"),
     ROW("timeout_at", MOMENT, timeout_us, "When the suspension times out"),
     ROW("escalated", BOOL, escalated, "The timeout passed, and an operator must look"),
+    ROW("gate", TEXT, gate, "The gate whose limits hold for it"),
 };
 ANSWER(execution, "Execution",
        "All that is known of an execution, but for its payload and result.");

@@ -466,7 +466,7 @@ def filters_of_the_document(bench):
         if operation.method != "GET":
             continue
         owner = flow if operation.path.startswith("/v1/flows") else made
-        path = operation.path.replace("{id}", owner["id"]).replace("{lane}", "l")
+        path = operation.path.replace("{id}", owner["id"]).replace("{lane}", "l").replace("{gate}", "g")
         for parameter in operation.content.get("parameters", []):
             if parameter.get("in") == "query" and parameter["name"] in values:
                 caller.send("GET", f"{path}?{parameter['name']}={values[parameter['name']]}")

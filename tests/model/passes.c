@@ -36,6 +36,7 @@ static weft_usec due_for(const struct world *w, const struct subject *x, enum we
     case WEFT_SCANNER_UNUSED_NAMES:
     case WEFT_SCANNER_SUSPENSION_TIMEOUT:
     case WEFT_SCANNER_WAITPOINT_EXPIRY:
+    case WEFT_SCANNER_UNBLOCK:
     case WEFT_SCANNER_COUNT:
         break;
     }
@@ -95,6 +96,7 @@ static void handle(struct world *w, struct subject *x, enum weft_scanner pass)
     case WEFT_SCANNER_UNUSED_NAMES:
     case WEFT_SCANNER_SUSPENSION_TIMEOUT:
     case WEFT_SCANNER_WAITPOINT_EXPIRY:
+    case WEFT_SCANNER_UNBLOCK:
     case WEFT_SCANNER_COUNT:
         break;
     }

@@ -22,20 +22,20 @@ static const struct {
     const char *after; /* PROMOTE CLAIM RENEW COMPLETE FAIL RETRY RETRY_NOW DELAY RELEASE LOSE
                           REVOKE CANCEL EXPIRE REPLAY PRIORITIZE SET_DEADLINE UNBLOCK
                           UNBLOCK_LATER SKIP REARM REPLAY_BLOCKED SUSPEND RESUME
-                          RESUME_LATER ESCALATE */
+                          RESUME_LATER ESCALATE ADMIT */
 } square[] = {
-    {WEFT_STATE_NONE,      '.', "........................."},
-    {WEFT_STATE_READY,     'R', ".U.........cx.RR........."},
-    {WEFT_STATE_DELAYED,   'D', "R..........cx.DD........."},
-    {WEFT_STATE_BLOCKED,   'B', "...........cx.BBRDk......"},
-    {WEFT_STATE_RUNNING,   'U', "..UsfDRDRRRcx.UU.....S..."},
-    {WEFT_STATE_SUSPENDED, 'S', "....f......cx.SS......RDS"},
-    {WEFT_STATE_HELD,      'H', "...........cx.HH........."},
-    {WEFT_STATE_SUCCEEDED, 's', ".............R......B...."},
-    {WEFT_STATE_FAILED,    'f', ".............R......B...."},
-    {WEFT_STATE_CANCELLED, 'c', ".............R......B...."},
-    {WEFT_STATE_EXPIRED,   'x', ".............R......B...."},
-    {WEFT_STATE_SKIPPED,   'k', ".............R.....BB...."},
+    {WEFT_STATE_NONE,      '.', ".........................."},
+    {WEFT_STATE_READY,     'R', ".U.........cx.RR.........."},
+    {WEFT_STATE_DELAYED,   'D', "R..........cx.DD.........."},
+    {WEFT_STATE_BLOCKED,   'B', "...........cx.BBRDk......."},
+    {WEFT_STATE_RUNNING,   'U', "..UsfDRDRRRcx.UU.....S...."},
+    {WEFT_STATE_SUSPENDED, 'S', "....f......cx.SS......RDS."},
+    {WEFT_STATE_HELD,      'H', "...........cx.HH.........R"},
+    {WEFT_STATE_SUCCEEDED, 's', ".............R......B....."},
+    {WEFT_STATE_FAILED,    'f', ".............R......B....."},
+    {WEFT_STATE_CANCELLED, 'c', ".............R......B....."},
+    {WEFT_STATE_EXPIRED,   'x', ".............R......B....."},
+    {WEFT_STATE_SKIPPED,   'k', ".............R.....BB....."},
 };
 /* clang-format on */
 
@@ -308,6 +308,25 @@ static void test_words(void)
                 ok(false, "two events are called %s", event_name[e]);
 }
 
+/* An execution with a gate becomes held wherever another one becomes ready. */
+static void test_gated(void)
+{
+    for (size_t i = 0; i < WEFT_LEN(square); i++)
+        for (int kind = 0; kind < WEFT_EVENT_COUNT; kind++) {
+            struct weft_live before = sample(square[i].state);
+            struct weft_step step;
+            const struct weft_event event = {.kind = (enum weft_event_kind)kind};
+            enum weft_state plain = weft_state_next(before.state, event.kind);
+            before.gate = "1/g:1";
+            bool legal = weft_state_step(&before, &event, &step);
+            bool stays = before.state == WEFT_STATE_READY || kind == WEFT_EVENT_ADMIT;
+            enum weft_state want = plain == WEFT_STATE_READY && !stays ? WEFT_STATE_HELD : plain;
+            ok(legal == (plain != WEFT_STATE_NONE) && (!legal || step.after.state == want),
+               "%s with a gate, event %d: %s", weft_state_name(before.state), kind,
+               weft_state_name(want));
+        }
+}
+
 int main(void)
 {
     test_square();
@@ -318,5 +337,6 @@ int main(void)
     test_replay_owes();
     test_replay_owes();
     test_words();
+    test_gated();
     return tap_done();
 }

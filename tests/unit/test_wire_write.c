@@ -48,7 +48,8 @@ static const struct trip trip[] = {
      "\"policy\":{\"max_attempts\":25,\"backoff\":{\"kind\":\"exponential\",\"initial_ms\":0,"
      "\"factor\":2,\"max_ms\":9,\"jitter\":true},\"attempt_timeout_ms\":0,"
      "\"lease_ms\":2000,\"no_retry\":[],\"max_lost\":2,\"retention_ms\":null},"
-     "\"result_size\":12,\"suspended_at\":null,\"timeout_at\":null,\"escalated\":false}"},
+     "\"result_size\":12,\"suspended_at\":null,\"timeout_at\":null,\"escalated\":false,\"gate\":"
+     "null}"},
     {"bare execution", &weft_wire_execution,
      "{\"id\":" ID ",\"namespace\":\"n\",\"lane\":\"l\",\"kind\":\"k\",\"state\":\"ready\","
      "\"priority\":0,\"tenant\":null,\"key\":null,\"tags\":{},\"capabilities\":[],"
@@ -57,7 +58,8 @@ static const struct trip trip[] = {
      "\"deadline_at\":null,\"lease_expires_at\":null,\"reason\":null,\"error\":null,"
      "\"flow_id\":null,\"node\":null,\"attempts_used\":0,\"attempts_left\":0,"
      "\"next_attempt_at\":null,\"not_retried_because\":null,\"policy\":null,"
-     "\"result_size\":0,\"suspended_at\":null,\"timeout_at\":null,\"escalated\":false}"},
+     "\"result_size\":0,\"suspended_at\":null,\"timeout_at\":null,\"escalated\":false,\"gate\":"
+     "null}"},
     {"least claim", &weft_wire_claim, "{\"worker\":\"w\"}"},
     {"claim", &weft_wire_claim,
      "{\"worker\":\"w\",\"lanes\":[\"a\",\"b\"],\"kinds\":[\"k\"],\"capabilities\":[\"c\"],"

@@ -16,6 +16,7 @@
 #include "core/state.h"
 #include "engine/job/execution_read.h"
 #include "engine/job/list.h"
+#include "engine/limit/gates.h"
 #include "engine/scan/pass.h"
 #include "engine/wait/wait.h"
 #include "fetch/fetch.h"
@@ -29,7 +30,7 @@ static const char *place_of(const struct weft_op_call *call)
     const char *path = weft_ops[call->op].path;
     if (!strchr(path, '{'))
         return NULL;
-    if (strstr(path, "{lane}") || strstr(path, "{worker}"))
+    if (strstr(path, "{lane}") || strstr(path, "{worker}") || strstr(path, "{gate}"))
         return call->in;
     if (strstr(path, "tokens/"))
         return weft_arena_printf(call->arena, "%d", *(const int32_t *)call->in);
@@ -320,6 +321,36 @@ static enum weft_rc lane_put(const struct weft_via *via, const struct weft_op_ca
     return send_only(via, &request, err);
 }
 
+static enum weft_rc gate_put(const struct weft_via *via, const struct weft_op_call *call,
+                             struct weft_err *err)
+{
+    struct weft_gate settings = *(const struct weft_gate *)call->in;
+    const struct weft_remote_request request = {
+        .op = call->op, .place = settings.name, .item = &settings};
+    settings.name = NULL; /* the path says it */
+    settings.running = settings.ready = settings.held = 0;
+    settings.next_us = 0;
+    return send_only(via, &request, err);
+}
+
+static enum weft_rc gates(const struct weft_via *via, const struct weft_op_call *call,
+                          struct weft_err *err)
+{
+    const struct weft_gate_asking *asking = call->in;
+    const char *query =
+        WEFT_QUERY(call->arena, {"prefix", asking->prefix},
+                   {"limit", weft_arena_printf(call->arena, "%u",
+                                               asking->limit ? asking->limit : WEFT_PAGE_DEFAULT)},
+                   {"after", asking->after});
+    const struct weft_remote_request request = {.op = call->op, .query = query, .ns = asking->ns};
+    struct weft_remote_list list = {0};
+    enum weft_rc rc = weft_remote_page(via, &request, call->arena, &list, err);
+    if (!rc)
+        *(struct weft_gates *)call->out =
+            (struct weft_gates){.item = list.item, .count = list.count, .next = list.next};
+    return rc;
+}
+
 /* The same for an operation whose path names its argument. */
 static enum weft_rc send_place(const struct weft_via *via, const struct weft_op_call *call,
                                struct weft_err *err)
@@ -419,6 +450,9 @@ static weft_remote_fn *const calls[WEFT_OP_COUNT] = {
     [WEFT_OP_KEYS] = whole_list,
     [WEFT_OP_KEY_ROTATE] = key_rotate,
     [WEFT_OP_LANE_PUT] = lane_put,
+    [WEFT_OP_GATES] = gates,
+    [WEFT_OP_GATE_PUT] = gate_put,
+    [WEFT_OP_GATE_REMOVE] = send_place,
     [WEFT_OP_LANE_REMOVE] = send_place,
     [WEFT_OP_GOODBYE] = goodbye,
     [WEFT_OP_TOKEN_REVOKE] = send_place,

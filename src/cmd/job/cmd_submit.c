@@ -39,6 +39,7 @@ static const struct weft_option options[] = {
     {"deadline", 0, "MOMENT", "must be over by then", NULL},
     {"capability", 0, "NAME", "what a worker must have; may be repeated", NULL},
     {"tenant", 0, "NAME", "whose it is: tenants take turns", NULL},
+    {"gate", 0, "NAME", "whose limits hold for it: see weft gate", NULL},
     {"tag", 't', "KEY=VALUE", "a tag; may be repeated", NULL},
     {"content-type", 0, "TYPE", "of the payload; default: what it looks like", NULL},
     {"max-attempts", 0, "N", "how often it is tried; default: 25", NULL},
@@ -183,6 +184,7 @@ static struct weft_spec read_spec(const struct weft_cli *cli)
         .priority = (int32_t)weft_cli_i64(cli, "priority", INT16_MIN, INT16_MAX, 0),
         .delay_ms = weft_cli_ms(cli, "delay", 0, WEFT_DELAY_MAX_MS, 0),
         .tenant = weft_cli_get(cli, "tenant"),
+        .gate = weft_cli_get(cli, "gate"),
         .key = weft_cli_get(cli, "key"),
     };
     spec.capability_count = weft_cli_all(cli, "capability", &spec.capabilities);

@@ -235,8 +235,13 @@ enum weft_rc weft_engine_goodbye(struct weft_engine *engine, const char *ns, con
         if (!rc) {
             struct weft_commit_effects news = weft_news_new(tx.arena, tx.now_us);
             weft_change_news(&news, &goodbye.changes);
-            for (size_t i = 0; i < goodbye.let_go.count; i++)
-                weft_news_of(&news, weft_out_worker_leases_drop(&goodbye.let_go)[i].queue)->freed++;
+            for (size_t i = 0; i < goodbye.let_go.count; i++) {
+                const struct weft_worker_leases_drop_out *row =
+                    &weft_out_worker_leases_drop(&goodbye.let_go)[i];
+                weft_news_of(&news, row->queue)->freed++;
+                if (row->gate)
+                    weft_news_gate(&news, row->gate);
+            }
             weft_news_tell(engine, &news);
             released += goodbye.changes.count;
         }

@@ -11,6 +11,7 @@
 #include "base/err.h"
 #include "base/id.h"
 #include "engine/engine_state.h"
+#include "engine/limit/admit.h"
 
 enum { NODES_AT_ONCE = 1000, EDGES_AT_ONCE = 5000 };
 
@@ -108,6 +109,9 @@ void weft_draft_news(const struct weft_draft *draft, struct weft_commit_effects 
             continue;
         if (spec->state == WEFT_STATE_READY)
             weft_news_fresh(news, draft->member[i].queue->id, spec->priority, draft->member[i].ord);
+        else if (spec->state == WEFT_STATE_HELD)
+            weft_news_gate(news,
+                           weft_gate_key(draft->member[i].queue->ns, spec->gate, news->arena));
         else
             weft_news_due(news, spec->due_us);
     }
@@ -144,7 +148,8 @@ struct weft_draft_rows weft_draft_list(const struct weft_draft *const *draft, si
 }
 
 /* A node that comes after others waits for them, and only then for its time. */
-static void put_node(struct weft_flow_nodes_item *to, const struct weft_node_ref *ref)
+static void put_node(struct weft_flow_nodes_item *to, const struct weft_node_ref *ref,
+                     struct weft_arena *arena)
 {
     const struct weft_node *node = &ref->draft->node[ref->at];
     const struct weft_submission *item = &ref->draft->member[ref->at];
@@ -165,6 +170,7 @@ static void put_node(struct weft_flow_nodes_item *to, const struct weft_node_ref
     to->tags = spec->tags;
     to->payload = (struct weft_blob){spec->payload, spec->payload_size};
     to->size = (int64_t)(spec->payload_size + node->after_count * WEFT_UPSTREAM_BYTES);
+    to->gate = weft_gate_key(item->queue->ns, spec->gate, arena);
     to->name = node->name;
     to->join_policy = node->join;
     to->k = node->k;
@@ -188,7 +194,7 @@ static enum weft_rc put_nodes(struct weft_tx *tx, const struct weft_node_ref *no
     }
     weft_spans_find(span, count, tx->arena);
     for (size_t i = 0; i < count; i++) {
-        put_node(&in->row[i], &node[i]);
+        put_node(&in->row[i], &node[i], tx->arena);
         in->row[i].span = weft_span_of(&span[i]);
     }
     return weft_tx_run(tx, &call, 1, NULL, err);

@@ -45,6 +45,7 @@ static struct weft_live read_live(const struct weft_live_out *row)
         .forgiven = row->forgiven,
         .size = row->size,
         .has = row->has,
+        .gate = row->gate,
         .lost = row->lost,
         .replays = row->replays,
         .priority = row->priority,
@@ -133,6 +134,7 @@ struct weft_live weft_outcome_read(const struct weft_rows *rows, size_t i)
         .lost = row->lost,
         .replays = row->replays,
         .priority = row->priority,
+        .gate = row->gate,
     };
 }
 
@@ -218,6 +220,7 @@ static void put_draining(struct weft_draining_add_item *item, const struct weft_
     item->worker = before->worker;
     item->until = before->due_us;
     item->ended = change->step.ended;
+    item->gate = before->gate;
 }
 
 static void put_resumption(struct weft_suspension_resume_item *item,
@@ -262,6 +265,13 @@ static bool ends_suspended(const struct weft_change *change)
     return ends(change) && change->before.state == WEFT_STATE_SUSPENDED;
 }
 
+/* A lease ended whose start counts in the window of a gate. The end of an execution records it. */
+static bool has_started(const struct weft_change *change)
+{
+    return lives_on(change) && change->step.ended != WEFT_ENDED_NONE && change->before.gate &&
+           change->before.has & WEFT_HAS_START;
+}
+
 static size_t count_if(const struct weft_changes *changes,
                        bool (*fits)(const struct weft_change *change))
 {
@@ -271,7 +281,7 @@ static size_t count_if(const struct weft_changes *changes,
     return count;
 }
 
-enum { PUT, END, ATTEMPT, DRAINING, DROP, RESUME };
+enum { PUT, END, ATTEMPT, DRAINING, DROP, RESUME, STARTED };
 
 void weft_change_calls(struct weft_tx *tx, const struct weft_changes *changes,
                        struct weft_call ret_call[WEFT_CHANGE_CALLS])
@@ -292,6 +302,8 @@ void weft_change_calls(struct weft_tx *tx, const struct weft_changes *changes,
         weft_call_suspension_drop(&ret_call[DROP], tx->arena, count_if(changes, ends_suspended));
     struct weft_suspension_resume_in *resume =
         weft_call_suspension_resume(&ret_call[RESUME], tx->arena, count_if(changes, resumes));
+    struct weft_gate_ended_in *started =
+        weft_call_gate_ended(&ret_call[STARTED], tx->arena, count_if(changes, has_started));
     end->now = tx->now_us;
     draining->now = tx->now_us;
 
@@ -310,6 +322,10 @@ void weft_change_calls(struct weft_tx *tx, const struct weft_changes *changes,
             drop->row[row[DROP]++].id = change->before.id;
         if (resumes(change))
             put_resumption(&resume->row[row[RESUME]++], change, tx->now_us);
+        if (has_started(change)) {
+            started->row[row[STARTED]].name = change->before.gate;
+            started->row[row[STARTED]++].at = change->before.claimed_us;
+        }
     }
 }
 
@@ -380,6 +396,14 @@ enum weft_rc weft_change_write(struct weft_tx *tx, struct weft_changes *changes,
     return weft_change_run(tx, changes, call, WEFT_CHANGE_CALLS, err);
 }
 
+/* Whether its gate may admit another one, or this one. */
+static bool moves_gate(const struct weft_change *change)
+{
+    enum weft_state before = change->before.state, after = change->step.after.state;
+    bool frees = (before == WEFT_STATE_READY || before == WEFT_STATE_RUNNING) && after != before;
+    return after == WEFT_STATE_HELD || (frees && !change->drains);
+}
+
 void weft_change_news(struct weft_commit_effects *news, const struct weft_changes *changes)
 {
     news->changes = changes;
@@ -390,6 +414,8 @@ void weft_change_news(struct weft_commit_effects *news, const struct weft_change
         const struct weft_live *before = &change->before, *after = &change->step.after;
         if (!change->apply)
             continue;
+        if (before->gate && moves_gate(change))
+            weft_news_gate(news, before->gate);
         if (change->drains) /* the slot is not free yet */
             weft_news_worker(news, before->worker);
         else if (before->state == WEFT_STATE_RUNNING && after->state != WEFT_STATE_RUNNING)

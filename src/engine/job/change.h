@@ -33,7 +33,7 @@ struct weft_changes {
 };
 
 /* The calls of weft_change_write(), for a caller that runs them together with others. */
-enum { WEFT_CHANGE_CALLS = 6 };
+enum { WEFT_CHANGE_CALLS = 7 };
 
 /* Locks the living rows of the ids, in their order, in tx. Ids that are not living are missing. */
 WEFT_MUST_CHECK enum weft_rc weft_change_lock(struct weft_tx *tx, const struct weft_id *id,

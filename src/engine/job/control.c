@@ -35,6 +35,7 @@ struct steer_call {
     struct replayed {
         int32_t queue;
         weft_usec failed_us; /* when it had failed; 0: it had not */
+        const char *gate;    /* NULL: it has none */
         bool blocked;        /* it waits for its upstreams */
     } * replayed;
     size_t replays;
@@ -319,6 +320,7 @@ static enum weft_rc replay_body(struct weft_tx *tx, void *context, struct weft_e
         weft_outcome_back(&in->row[call->replays], &step.after);
         call->replayed[call->replays++] = (struct replayed){.queue = before.queue,
                                                             .failed_us = failed ? out->finished : 0,
+                                                            .gate = before.gate,
                                                             .blocked = member && member->waits};
         call->answer[i] = (struct weft_steer_result){.state = step.after.state, .changed = true};
         done[k] = true;
@@ -395,7 +397,10 @@ static enum weft_rc run_chunk(struct weft_engine *engine, struct steer_call *cal
     weft_change_news(&news, &call->changes);
     for (size_t i = 0; i < call->replays && !rc; i++) {
         const struct replayed *replayed = &call->replayed[i];
-        weft_news_of(&news, replayed->queue)->ready += !replayed->blocked;
+        if (replayed->gate)
+            weft_news_gate(&news, replayed->gate);
+        else
+            weft_news_of(&news, replayed->queue)->ready += !replayed->blocked;
         if (replayed->failed_us)
             weft_tally_replayed(engine, replayed->queue, replayed->failed_us);
     }

@@ -13,6 +13,7 @@
 #include "core/policy.h"
 #include "core/spec.h"
 #include "engine/job/list.h"
+#include "engine/limit/admit.h"
 #include "engine/names/names.h"
 #include "engine/tx/tx.h"
 
@@ -62,6 +63,7 @@ struct weft_execution weft_read_execution(struct weft_engine *engine, const stru
         .suspended_us = row->suspended.value,
         .timeout_us = state == WEFT_STATE_SUSPENDED ? due_us : 0,
         .escalated = row->escalated.set,
+        .gate = row->gate ? weft_gate_name(row->gate) : NULL,
     };
     const struct weft_policy_entry *policy = weft_find_policy(engine, row->policy);
     const struct weft_retry_view retry =

@@ -85,8 +85,12 @@ static enum weft_rc let_go(struct weft_engine *engine, const struct weft_lease_c
     if (rc)
         return rc;
     struct weft_commit_effects news = weft_news_new(arena, weft_clock_now(engine->clock));
-    for (size_t i = 0; i < rows.count; i++)
-        weft_news_of(&news, weft_out_draining_drop(&rows)[i].queue)->freed++;
+    for (size_t i = 0; i < rows.count; i++) {
+        const struct weft_draining_drop_out *row = &weft_out_draining_drop(&rows)[i];
+        weft_news_of(&news, row->queue)->freed++;
+        if (row->gate)
+            weft_news_gate(&news, row->gate);
+    }
     weft_news_tell(engine, &news);
     return WEFT_OK;
 }
@@ -160,6 +164,8 @@ static void tell(struct weft_tx *tx, const struct weft_lease_call *call)
         weft_news_ended(&news, row->queue, WEFT_STATE_SUCCEEDED);
         if (row->flow.set)
             weft_news_flow(&news, &row->flow.value);
+        if (row->gate)
+            weft_news_gate(&news, row->gate);
     }
     weft_news_tell(tx->engine, &news);
 }

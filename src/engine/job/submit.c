@@ -17,6 +17,7 @@
 #include "base/id.h"
 #include "engine/engine_state.h"
 #include "engine/job/joint.h"
+#include "engine/limit/admit.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -125,7 +126,8 @@ struct weft_submissions *weft_submission_batches(struct weft_submission *item, s
 
 /* ---- Writing --------------------------------------------------------------------------------- */
 
-static void put_row(struct weft_submit_item *to, const struct weft_submission *item)
+static void put_row(struct weft_submit_item *to, const struct weft_submission *item,
+                    struct weft_arena *arena)
 {
     const struct weft_resolved *spec = &item->spec;
     to->id = item->id;
@@ -142,6 +144,7 @@ static void put_row(struct weft_submit_item *to, const struct weft_submission *i
     to->key = spec->key;
     to->payload = (struct weft_blob){spec->payload, spec->payload_size};
     to->size = (int64_t)spec->payload_size;
+    to->gate = weft_gate_key(item->queue->ns, spec->gate, arena);
 }
 
 struct weft_span_row *weft_submission_spans(struct weft_submission *const *item, size_t count,
@@ -162,7 +165,7 @@ static void put_rows(struct weft_tx *tx, const struct weft_submissions *part,
     in->now = part->now_us;
     for (size_t i = 0; i < part->count; i++) {
         const struct weft_submission *item = part->item[i];
-        put_row(&in->row[i], item);
+        put_row(&in->row[i], item, tx->arena);
         in->row[i].span = weft_span_of(&span[i]);
         *item->answer = (struct weft_submit_result){.id = item->id, .state = item->spec.state};
     }
@@ -353,6 +356,8 @@ static void tell(struct weft_engine *engine, const struct weft_submissions *batc
         }
         if (item->spec.state == WEFT_STATE_READY)
             weft_news_fresh(&news, item->queue->id, item->spec.priority, item->ord);
+        else if (item->spec.state == WEFT_STATE_HELD)
+            weft_news_gate(&news, weft_gate_key(item->queue->ns, item->spec.gate, arena));
         else
             weft_news_due(&news, item->spec.due_us);
         weft_news_due(&news, item->spec.deadline_us);

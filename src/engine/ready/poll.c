@@ -93,6 +93,8 @@ static void read_rows(struct weft_engine *engine, const struct weft_rows *rows,
                           poll->due_us);
         } else if (row->what == WEFT_POLL_WAITING) {
             read_waiting(engine, row, poll->due_us);
+        } else if (row->what == WEFT_POLL_GATES) {
+            poll->due_us[WEFT_SCANNER_UNBLOCK] = due_after(row->a, 0);
         } else if (row->what == WEFT_POLL_HINTS || row->what == WEFT_POLL_FLOWS) {
             read_flows(row, poll->due_us);
         } else if (row->what == WEFT_POLL_UNTOLD) {

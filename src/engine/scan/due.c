@@ -484,11 +484,22 @@ enum weft_rc weft_due_run(struct weft_pass *pass, struct weft_err *err)
         (void)turns_of(pass, &due.turns);
     struct weft_commit_effects news = weft_news_new(tx.arena, tx.now_us);
     weft_change_news(&news, &due.changes);
-    for (size_t i = 0; i < due.promoted.count; i++)
-        weft_news_of(&news, weft_out_promoted(&due.promoted, i)->queue)->ready++;
+    for (size_t i = 0; i < due.promoted.count; i++) {
+        const char *gate = due.promoted.stmt == WEFT_STMT_DELAYED_TURNS
+                               ? weft_out_delayed_turns(&due.promoted)[i].gate
+                               : weft_out_promote_due(&due.promoted)[i].gate;
+        if (gate)
+            weft_news_gate(&news, gate);
+        else
+            weft_news_of(&news, weft_out_promoted(&due.promoted, i)->queue)->ready++;
+    }
     /* The slots of leases that others ended, and that would have run out by now, are free. */
-    for (size_t i = 0; i < due.drained.count; i++)
-        weft_news_of(&news, weft_out_draining_expire(&due.drained)[i].queue)->freed++;
+    for (size_t i = 0; i < due.drained.count; i++) {
+        const struct weft_draining_expire_out *row = &weft_out_draining_expire(&due.drained)[i];
+        weft_news_of(&news, row->queue)->freed++;
+        if (row->gate)
+            weft_news_gate(&news, row->gate);
+    }
     weft_news_tell(pass->engine, &news);
     return WEFT_OK;
 }

@@ -70,6 +70,8 @@ static const struct scanner {
     DUE_ROWS(SUSPENSION_TIMEOUT, suspension_timeout, 0)
     SCANNER(WAITPOINT_EXPIRY, waitpoint_expiry, 1, WEFT_BATCH_MAX, WEFT_BATCH_MAX,
             TIMED | PARTITIONED, "processed", "skipped_locked")
+    SCANNER(UNBLOCK, unblock, 1, 500, WEFT_BATCH_MAX, TIMED,
+            "processed", "looked", "skipped_locked", "removed")
     /* clang-format on */
 };
 

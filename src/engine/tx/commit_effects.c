@@ -19,6 +19,7 @@
 #include "engine/flow/cascade.h"
 #include "engine/job/change.h"
 #include "engine/job/claim.h"
+#include "engine/limit/admit.h"
 
 #include <string.h>
 
@@ -88,6 +89,15 @@ void weft_news_flow(struct weft_commit_effects *news, const struct weft_id *flow
         return;
     news->flow = widen(news->arena, news->flow, sizeof(*news->flow), news->flows, &news->flow_room);
     news->flow[news->flows++] = *flow;
+}
+
+void weft_news_gate(struct weft_commit_effects *news, const char *gate)
+{
+    if (news->gates > 0 && strcmp(news->gate[news->gates - 1], gate) == 0)
+        return;
+    news->gate =
+        widen(news->arena, (void *)news->gate, sizeof(*news->gate), news->gates, &news->gate_room);
+    news->gate[news->gates++] = gate;
 }
 
 void weft_news_worker(struct weft_commit_effects *news, int32_t worker)
@@ -244,6 +254,16 @@ static void tell_flows(struct weft_engine *engine, const struct weft_commit_effe
         (void)!weft_engine_cascade(engine, news->flow, news->flows, &err);
 }
 
+/* After a failure here the unblock scanner admits. */
+static void tell_gates(struct weft_engine *engine, const struct weft_commit_effects *news)
+{
+    struct weft_err err;
+    if (engine->on_gates)
+        engine->on_gates(engine->gates_context, news->gate, news->gates);
+    else
+        (void)!weft_engine_admit(engine, news->gate, news->gates, NULL, &err);
+}
+
 /* Rows that are not new may be anywhere in their queue. */
 static void tell_floors(struct weft_engine *engine, const struct weft_queue_news *item,
                         weft_usec now_us)
@@ -276,6 +296,8 @@ void weft_news_tell(struct weft_engine *engine, const struct weft_commit_effects
     tell_ended(engine, news);
     if (news->flows > 0)
         tell_flows(engine, news);
+    if (news->gates > 0)
+        tell_gates(engine, news);
 }
 
 void weft_news_lane(struct weft_engine *engine, int32_t ns, const char *lane)
@@ -310,6 +332,12 @@ void weft_engine_on_flows(struct weft_engine *engine, weft_flows_fn *fn, void *c
 {
     engine->on_flows = fn;
     engine->flows_context = context;
+}
+
+void weft_engine_on_gates(struct weft_engine *engine, weft_gates_fn *fn, void *context)
+{
+    engine->on_gates = fn;
+    engine->gates_context = context;
 }
 
 void weft_engine_on_ended(struct weft_engine *engine, weft_ended_fn *fn, void *context,

@@ -41,6 +41,12 @@ typedef void weft_leases_fn(void *context, const int32_t *worker, size_t count);
  */
 typedef void weft_flows_fn(void *context, const struct weft_id *flow, size_t count);
 
+/*
+ * Gates that may admit executions; called like weft_flows_fn, for weft_engine_admit(). For a call
+ * that is lost the unblock scanner runs it.
+ */
+typedef void weft_gates_fn(void *context, const char *const *gate, size_t count);
+
 /* Executions and flows that ended, passed on like news. */
 typedef void weft_ended_fn(void *context, const struct weft_id *id, size_t count);
 
@@ -64,6 +70,8 @@ struct weft_commit_effects {
     weft_usec due_us;     /* the earliest new one */
     struct weft_id *flow; /* flows that have completions, some perhaps twice */
     size_t flows, flow_room;
+    const char **gate; /* gates that may admit, some perhaps twice */
+    size_t gates, gate_room;
     int32_t *worker; /* workers of leases that began to drain, each once */
     size_t workers, worker_room;
     /* For weft_engine_on_ended(); borrowed. */
@@ -76,6 +84,7 @@ struct weft_commit_effects {
 void weft_engine_on_news(struct weft_engine *engine, weft_news_fn *fn, void *context);
 void weft_engine_on_leases(struct weft_engine *engine, weft_leases_fn *fn, void *context);
 void weft_engine_on_flows(struct weft_engine *engine, weft_flows_fn *fn, void *context);
+void weft_engine_on_gates(struct weft_engine *engine, weft_gates_fn *fn, void *context);
 /*
  * What commits of this process end, in any way: by its worker, by a call, by a scanner, by the
  * cascade. Passed on only while *awaited is not 0, which is read after the commit, so that an end
@@ -106,6 +115,9 @@ void weft_news_due(struct weft_commit_effects *news, weft_usec due_us);
 
 /* A flow has a completion. */
 void weft_news_flow(struct weft_commit_effects *news, const struct weft_id *flow);
+
+/* A gate may admit an execution. The text lives as long as the effects. */
+void weft_news_gate(struct weft_commit_effects *news, const char *gate);
 
 /* A lease of this worker is draining from now on. */
 void weft_news_worker(struct weft_commit_effects *news, int32_t worker);

@@ -42,6 +42,7 @@ static const struct tag {
     {"keys", "What signs the tokens of waitpoints."},
     {"workers", "The processes that claim work."},
     {"lanes", "Queues: whether they are paused, how much may run at once, who gets which share."},
+    {"gates", "Limits of keys: how many run at a time, how often they start."},
     {"tokens", "Who may do what."},
     {"replicas", "The servers that share the store."},
     {"scanners", "What the servers do by themselves: they put right what time or a crash left."},

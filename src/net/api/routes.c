@@ -523,6 +523,37 @@ static const struct weft_route routes[] = {
         .fails = RC(NOT_FOUND),
     },
     {
+        RUNS(GATES, weft_gates_read, weft_gates_run),
+        .summary = "The classes and gates that have settings, by name",
+        .about = "With what is in them now; for a class over its gates, up to 10,000 of them.",
+        .query = {{"prefix", NAME_SCHEMA, "Only names that begin so"},
+                  {PARAM_LIMIT},
+                  {PARAM_AFTER}},
+        .shape = WEFT_SHAPE_PAGE,
+    },
+    {
+        RUNS(GATE, weft_gate_read, weft_api_run),
+        .summary = "The limits of a class or gate and what is in it; 404 when there is neither",
+        .about = "A gate without settings of its own is shown without limits; those of its class "
+                 "hold for it.",
+        .fails = RC(NOT_FOUND),
+    },
+    {
+        RUNS(GATE_PUT, weft_gate_put_read, weft_gate_put_run),
+        .body_max = BODY_ONE,
+        .summary = "Replace the limits of a class, for each of its gates, or of one gate",
+        .about = "The part of a name before the first `:` is its class. Limits of a gate replace "
+                 "those of its class. Limits that are absent are none. Holds at once for what "
+                 "waits; what was admitted before stays admitted.",
+    },
+    {
+        RUNS(GATE_REMOVE, weft_gate_read, weft_api_run),
+        .summary = "Remove the limits of a class or gate, and tell what they were; 404 when it "
+                   "has none",
+        .about = "For a gate those of its class hold again.",
+        .fails = RC(NOT_FOUND),
+    },
+    {
         RUNS(TOKENS, weft_tokens_read, weft_tokens_run),
         .summary = "The tokens, by id, without their secrets",
         .about = "The tokens of all servers over the store. A token that is bound to a namespace "

@@ -1,0 +1,40 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# weft gate: limits are set, shown and removed, in a store and through a server.
+
+source "$(dirname "$0")/common.bash"
+export WEFT_STORE=$store
+
+exits 0 'the store is made' "$weft" migrate
+exits 0 'an empty list is no failure' "$weft" gate
+
+exits 0 'a class is limited' "$weft" gate customer --max-running 1
+has "$out" '^customer +1 +- +-' 'its limit is shown'
+
+exits 0 'a gate gets a window and a rate' "$weft" gate api:x --window 100/1m --rate 10/1s --burst 20
+has "$out" '^api:x +- +100/1m +10/1s burst 20' 'as they were typed'
+
+run "$weft" gate api:x --window 0
+has "$out" '^api:x +- +- +10/1s burst 20' 'a limit that is not named stays, 0 takes one away'
+
+run "$weft" gate --json
+has "$out" '"gate": *"api:x"' 'the list as JSON'
+
+exits 0 'three of a customer are submitted' "$weft" submit --kind k --gate customer:1 --count 3
+run "$weft" gate customer:1
+has "$out" '^customer:1 +- +- +- +0 +1 +2' 'one is ready, two are held'
+run "$weft" counts
+has "$out" 'HELD' 'counts show held ones'
+
+exits 2 'a window without a span is refused' "$weft" gate api:x --window 5
+has "$err" '100/1m' 'with an example'
+exits 2 'a limit without a name is refused' "$weft" gate --max-running 1
+
+exits 0 'the limits are removed' "$weft" gate customer --remove
+run "$weft" gate customer:1
+has "$out" '^customer:1 +- +- +- +0 +3 +0' 'and all are admitted'
+exits 3 'a gate that is not there' "$weft" gate nope:1
+has "$err" "there is no gate 'nope:1'" 'says so'
+
+plan
