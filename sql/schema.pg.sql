@@ -833,7 +833,7 @@ CREATE OR REPLACE FUNCTION weft.poll_gates(OUT what integer, OUT a bigint, OUT b
  SET jit TO 'off'
 AS $function$
     SELECT 10, (SELECT next FROM weft.gate WHERE next IS NOT NULL ORDER BY next LIMIT 1),
-           NULL::bigint, NULL::bigint, NULL::bigint, NULL::text
+           EXISTS (SELECT 1 FROM weft.gate)::int::bigint, NULL::bigint, NULL::bigint, NULL::text
 $function$
 ;
 

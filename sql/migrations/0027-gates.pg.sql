@@ -43,13 +43,13 @@ CREATE TABLE weft.gate_start (
 );
 CREATE INDEX gate_start_name ON weft.gate_start (name, at);
 
--- The part of the poll: when the next gate is to be looked at, and whether any execution is held.
+-- The part of the poll: when the next gate opens by time, and whether any gate is in use.
 CREATE FUNCTION weft.poll_gates(OUT what int, OUT a bigint, OUT b bigint, OUT c bigint, OUT d bigint, OUT text text)
 RETURNS SETOF record LANGUAGE sql STABLE
 SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET enable_bitmapscan = off SET jit = off
 AS $function$
     SELECT 10, (SELECT next FROM weft.gate WHERE next IS NOT NULL ORDER BY next LIMIT 1),
-           NULL::bigint, NULL::bigint, NULL::bigint, NULL::text
+           EXISTS (SELECT 1 FROM weft.gate)::int::bigint, NULL::bigint, NULL::bigint, NULL::text
 $function$;
 
 -- Readers see the gate.

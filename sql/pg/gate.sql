@@ -79,9 +79,10 @@ WITH kept AS MATERIALIZED (
 UPDATE weft.gate g SET full_ns = k.full_ns, next = k.next FROM kept k WHERE g.name = k.name;
 
 -- name: gates_due (now bigint, after text, most int)
--- returns: name text, due bool
--- Gates whose time has come, and gates behind `after` that have held executions, by hopping from one to the next in
--- the index. Locks nothing.
+-- returns: name text, due bool, open bool
+-- due: gates whose time has come. Behind them the gates after :after that have living executions, found by hopping
+-- from one to the next in the index; open: it has held executions, does not wait for a time, and is not full. Locks
+-- nothing.
 WITH RECURSIVE hop AS (
     (SELECT l.gate FROM weft.live l WHERE l.gate > :after AND l.gate IS NOT NULL ORDER BY l.gate LIMIT 1)
     UNION ALL
@@ -89,23 +90,39 @@ WITH RECURSIVE hop AS (
              WHERE l.gate > hop.gate AND l.gate IS NOT NULL ORDER BY l.gate LIMIT 1)
       FROM hop WHERE hop.gate IS NOT NULL
 )
-(SELECT g.name, true FROM weft.gate g WHERE g.next IS NOT NULL AND g.next <= :now ORDER BY g.next LIMIT :most)
+(SELECT g.name, true, true FROM weft.gate g WHERE g.next IS NOT NULL AND g.next <= :now ORDER BY g.next LIMIT :most)
 UNION ALL
-(SELECT h.gate, false FROM (SELECT hop.gate FROM hop WHERE hop.gate IS NOT NULL LIMIT :most) h);
+(SELECT i.gate, false,
+        EXISTS (SELECT 1 FROM weft.live l WHERE l.gate = i.gate AND l.state = @held OFFSET 0)
+        AND (SELECT g.next FROM weft.gate g WHERE g.name = i.gate) IS NULL
+        AND (coalesce(s.max_running, 0) = 0
+             OR (SELECT count(*) FROM (SELECT 1 FROM weft.live l
+                                        WHERE l.gate = i.gate AND l.state BETWEEN @ready AND @ready
+                                        LIMIT s.max_running) x)
+                + (SELECT count(*) FROM (SELECT 1 FROM weft.live l
+                                          WHERE l.gate = i.gate AND l.state BETWEEN @running AND @running
+                                          LIMIT s.max_running) x) < s.max_running)
+   FROM (SELECT h.gate, split_part(h.gate, '/', 1)::int AS namespace, h.own, split_part(h.own, ':', 1) AS class
+           FROM (SELECT hop.gate, substr(hop.gate, strpos(hop.gate, '/') + 1) AS own
+                   FROM hop WHERE hop.gate IS NOT NULL LIMIT :most) h OFFSET 0) i
+  @{gate_limits i});
 
 -- name: gate_next ()
 -- returns: next bigint?
 SELECT min(next) FROM weft.gate WHERE next IS NOT NULL;
 
--- name: gates_forget (now_ns bigint, after text, most int)
+-- name: gates_forget (now bigint, after text, most int)
 -- returns: name text, gone bool
--- Removes rows of gates behind `after` that have nothing to remember and no living execution.
+-- Removes rows of gates behind `after` that have nothing to remember and no living execution, and starts that are
+-- outside of any window, which is left behind when a window is taken away.
 WITH seen AS MATERIALIZED (
     SELECT g.name,
-           g.next IS NULL AND coalesce(g.full_ns, 0) <= :now_ns
+           g.next IS NULL AND coalesce(g.full_ns, 0) <= :now * 1000
            AND NOT EXISTS (SELECT 1 FROM weft.live l WHERE l.gate = g.name OFFSET 0)
            AND NOT EXISTS (SELECT 1 FROM weft.gate_start s WHERE s.name = g.name OFFSET 0) AS unused
       FROM weft.gate g WHERE g.name > :after ORDER BY g.name LIMIT :most FOR UPDATE SKIP LOCKED
+), old AS (
+    DELETE FROM weft.gate_start s USING seen g WHERE s.name = g.name AND s.at < :now - @WEFT_WINDOW_LONGEST_S * 1000000::bigint
 ), gone AS (
     DELETE FROM weft.gate g USING seen s WHERE g.name = s.name AND s.unused
 )

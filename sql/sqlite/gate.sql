@@ -58,33 +58,51 @@ DELETE FROM gate_start WHERE name = :name AND at <= :until;
 UPDATE gate SET full_ns = :full_ns, next = :next WHERE name = :name;
 
 -- name: gates_due (now bigint, after text, most int)
--- returns: name text, due bool
+-- returns: name text, due bool, open bool
 WITH RECURSIVE hop(gate) AS (
     SELECT (SELECT min(l.gate) FROM live l WHERE l.gate > :after AND l.gate IS NOT NULL)
     UNION ALL
     SELECT (SELECT min(l.gate) FROM live l WHERE l.gate > hop.gate AND l.gate IS NOT NULL)
       FROM hop WHERE hop.gate IS NOT NULL LIMIT :most + 1
+), named(gate, namespace, own) AS (
+    SELECT gate, CAST(substr(gate, 1, instr(gate, '/') - 1) AS INTEGER), substr(gate, instr(gate, '/') + 1)
+      FROM hop WHERE gate IS NOT NULL LIMIT :most
+), line(gate, most) AS (
+    SELECT i.gate, (SELECT s.max_running FROM gate_setting s
+                     WHERE s.namespace = i.namespace
+                       AND s.name IN (i.own, substr(i.own, 1, instr(i.own || ':', ':') - 1))
+                     ORDER BY length(s.name) DESC LIMIT 1)
+      FROM named i
 )
-SELECT name, 1 FROM (SELECT g.name FROM gate g WHERE g.next IS NOT NULL AND g.next <= :now ORDER BY g.next LIMIT :most)
+SELECT name, 1, 1 FROM (SELECT g.name FROM gate g WHERE g.next IS NOT NULL AND g.next <= :now ORDER BY g.next LIMIT :most)
 UNION ALL
-SELECT gate, 0 FROM (SELECT gate FROM hop WHERE gate IS NOT NULL LIMIT :most);
+SELECT i.gate, 0,
+       EXISTS (SELECT 1 FROM live l WHERE l.gate = i.gate AND l.state = @held)
+       AND (SELECT g.next FROM gate g WHERE g.name = i.gate) IS NULL
+       AND (coalesce(i.most, 0) = 0
+            OR (SELECT count(*) FROM live l WHERE l.gate = i.gate AND l.state = @ready)
+             + (SELECT count(*) FROM live l WHERE l.gate = i.gate AND l.state = @running) < i.most)
+  FROM line i;
 
 -- name: gate_next ()
 -- returns: next bigint?
 SELECT min(next) FROM gate WHERE next IS NOT NULL;
 
--- name: gates_forget (now_ns bigint, after text, most int)
+-- name: gates_forget (now bigint, after text, most int)
 -- returns: name text, gone bool
 SELECT g.name,
-       g.next IS NULL AND coalesce(g.full_ns, 0) <= :now_ns
+       g.next IS NULL AND coalesce(g.full_ns, 0) <= :now * 1000
        AND NOT EXISTS (SELECT 1 FROM live l WHERE l.gate = g.name)
        AND NOT EXISTS (SELECT 1 FROM gate_start s WHERE s.name = g.name)
   FROM gate g WHERE g.name > :after ORDER BY g.name LIMIT :most;
 DELETE FROM gate
  WHERE name IN (SELECT g.name FROM gate g WHERE g.name > :after ORDER BY g.name LIMIT :most)
-   AND next IS NULL AND coalesce(full_ns, 0) <= :now_ns
+   AND next IS NULL AND coalesce(full_ns, 0) <= :now * 1000
    AND NOT EXISTS (SELECT 1 FROM live l WHERE l.gate = gate.name)
    AND NOT EXISTS (SELECT 1 FROM gate_start s WHERE s.name = gate.name);
+DELETE FROM gate_start
+ WHERE at < :now - @WEFT_WINDOW_LONGEST_S * 1000000
+   AND name IN (SELECT g.name FROM gate g WHERE g.name > :after ORDER BY g.name LIMIT :most);
 
 -- name: gate_put (namespace int, name text, max_running bigint, window_limit bigint, window_us bigint, rate_limit bigint, rate_us bigint, rate_burst bigint, oldest int)
 UPDATE schema SET oldest_binary = :oldest WHERE oldest_binary < :oldest;

@@ -41,7 +41,7 @@ SELECT @WEFT_POLL_WAITING, (SELECT min(due) FROM suspension WHERE due IS NOT NUL
        (SELECT max(id) FROM signing_key),
        (SELECT sum(coalesce(retires, 0) % 1000000007) FROM signing_key), NULL
 UNION ALL
-SELECT @WEFT_POLL_GATES, (SELECT min(next) FROM gate WHERE next IS NOT NULL), NULL, NULL, NULL, NULL
+SELECT @WEFT_POLL_GATES, (SELECT min(next) FROM gate WHERE next IS NOT NULL), EXISTS (SELECT 1 FROM gate), NULL, NULL, NULL
 UNION ALL
 SELECT @WEFT_POLL_SCHEMA, version, oldest_binary, NULL, NULL, NULL FROM schema
 UNION ALL

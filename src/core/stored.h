@@ -66,8 +66,9 @@ enum { WEFT_HAS_WAITING = 60 };
  */
 enum { WEFT_HAS_START = 64 };
 
-/* The part of the span of a window that is added to it: core/limit.h. */
-enum { WEFT_WINDOW_SLACK = 100 };
+/* The part of the span of a window that is added to it, and the longest window with that:
+ * core/limit.h. */
+enum { WEFT_WINDOW_SLACK = 100, WEFT_WINDOW_LONGEST_S = 2678400 };
 
 /* What a signal adds to the bytes of signals that come with a claim, beside its payload. */
 enum { WEFT_SIGNAL_BYTES = 64 };

@@ -62,9 +62,10 @@ struct weft_engine {
     struct weft_id reconciled; /* position of edge_cancel_reconciler; sample_lock */
     struct weft_scan_turns turns[WEFT_SCANNER_COUNT]; /* sample_lock */
     struct weft_inbox_turns inbox_turns;              /* sample_lock */
-    char gates_walked[WEFT_GATE_KEY]; /* sample_lock; where the unblock scanner continues, */
-    char gates_swept[WEFT_GATE_KEY];  /* and where it continues to remove unused gates */
-    weft_news_fn *on_news;            /* NULL: no listener */
+    atomic_int_fast64_t gates_walk_us; /* when the unblock scanner walks over gates again */
+    char gates_walked[WEFT_GATE_KEY];  /* sample_lock; where the unblock scanner continues, */
+    char gates_swept[WEFT_GATE_KEY];   /* and where it continues to remove unused gates */
+    weft_news_fn *on_news;             /* NULL: no listener */
     void *news_context;
     weft_leases_fn *on_leases; /* NULL: no listener */
     void *leases_context;

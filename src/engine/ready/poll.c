@@ -94,7 +94,9 @@ static void read_rows(struct weft_engine *engine, const struct weft_rows *rows,
         } else if (row->what == WEFT_POLL_WAITING) {
             read_waiting(engine, row, poll->due_us);
         } else if (row->what == WEFT_POLL_GATES) {
-            poll->due_us[WEFT_SCANNER_UNBLOCK] = due_after(row->a, 0);
+            weft_usec walk_us = row->b.value ? atomic_load(&engine->gates_walk_us) : WEFT_NEVER;
+            weft_usec next_us = due_after(row->a, 0);
+            poll->due_us[WEFT_SCANNER_UNBLOCK] = next_us < walk_us ? next_us : walk_us;
         } else if (row->what == WEFT_POLL_HINTS || row->what == WEFT_POLL_FLOWS) {
             read_flows(row, poll->due_us);
         } else if (row->what == WEFT_POLL_UNTOLD) {

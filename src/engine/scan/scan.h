@@ -12,7 +12,8 @@
 
 #include "engine/scan/pass.h"
 
-#define WEFT_FLOW_LEFT_US  WEFT_SECOND /* work older than this was left by its process */
+#define WEFT_GATES_WALK_US (2 * WEFT_SECOND) /* between two walks over gates in use */
+#define WEFT_FLOW_LEFT_US  WEFT_SECOND       /* work older than this was left by its process */
 #define WEFT_FLOW_STAGE_US ((weft_usec)600 * WEFT_SECOND) /* to write a flow in parts */
 #define WEFT_FLOW_PASS_US  (50 * WEFT_MS) /* a pass over many flows ends after this */
 

@@ -3,7 +3,9 @@
 /*
  * Admits executions of gates whose time has come (a window or a rate makes room by itself), and of
  * gates whose errand was lost with its process: each pass looks at the next gates that have living
- * executions. Then removes rows of gates that nothing uses any more.
+ * executions, without locks, and admits where one has held executions and room. Then removes rows
+ * of gates that nothing uses any more. While there are gates it runs every WEFT_GATES_WALK_US (the
+ * poll says so), otherwise not at all.
  */
 
 #include "base/arena.h"
@@ -60,7 +62,7 @@ static enum weft_rc admit_due(struct weft_pass *pass, struct weft_err *err)
             last = row->name;
             walked++;
         }
-        if (pass->ns == 0 || weft_gate_ns(row->name) == pass->ns)
+        if (row->open && (pass->ns == 0 || weft_gate_ns(row->name) == pass->ns))
             name[count++] = row->name;
     }
     rc = weft_engine_admit(engine, name, count, &admitted, err);
@@ -79,7 +81,7 @@ static enum weft_rc forget_unused(struct weft_pass *pass, struct weft_err *err)
     struct weft_call call;
     struct weft_rows rows = {0};
     *weft_call_gates_forget(&call, pass->arena) =
-        (struct weft_gates_forget_in){.now_ns = weft_clock_now(engine->clock) * 1000,
+        (struct weft_gates_forget_in){.now = weft_clock_now(engine->clock),
                                       .after = get_place(engine, engine->gates_swept, pass->arena),
                                       .most = pass->config->batch};
     enum weft_rc rc = weft_tx_once(engine, WEFT_TX_WRITE, &call, pass->arena, &rows, err);
@@ -104,6 +106,8 @@ enum weft_rc weft_unblock_run(struct weft_pass *pass, struct weft_err *err)
     enum weft_rc rc = admit_due(pass, err);
     if (!rc)
         rc = forget_unused(pass, err);
+    atomic_store(&pass->engine->gates_walk_us,
+                 weft_clock_now(pass->engine->clock) + WEFT_GATES_WALK_US);
     weft_call_gate_next(&call, pass->arena);
     if (!rc)
         rc = weft_tx_once(pass->engine, WEFT_TX_READ, &call, pass->arena, &rows, err);
