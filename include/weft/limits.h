@@ -75,6 +75,23 @@ WEFT_EXPORT WEFT_MUST_CHECK enum weft_rc weft_gates(struct weft *weft, const cha
                                                     struct weft_err *err);
 WEFT_EXPORT void weft_gates_free(struct weft_gates *gates);
 
+/* ---- Why is it not running? ------------------------------------------------------------------ */
+
+/* Why an execution does not run, or what it does. */
+struct weft_why {
+    struct weft_id id;
+    enum weft_state state;
+    /* lane_paused, lane_full, no_worker, ready (all of a ready one), gate, rate (of a held one),
+     * delayed, blocked, suspended, running or ended. */
+    const char *why;
+    const char *text;         /* one sentence that says what would make it run */
+    const char *detail;       /* a JSON object with the same as data */
+    struct weft_arena *arena; /* owned */
+};
+WEFT_EXPORT WEFT_MUST_CHECK enum weft_rc weft_why(struct weft *weft, const struct weft_id *id,
+                                                  struct weft_why *ret_why, struct weft_err *err);
+WEFT_EXPORT void weft_why_free(struct weft_why *why);
+
 #ifdef __cplusplus
 }
 #endif

@@ -187,6 +187,16 @@ enum weft_rc weft_waiting(struct weft *weft, const struct weft_id *id,
 
 WEFT_FREES(weft_waiting)
 
+enum weft_rc weft_why(struct weft *weft, const struct weft_id *id, struct weft_why *ret_why,
+                      struct weft_err *err)
+{
+    struct weft_wait_asking asking = {0};
+    const struct weft_op_call call = {.op = WEFT_OP_WHY, .out = ret_why};
+    return ask(weft, call, id, &asking, WEFT_ARENA_OF(ret_why), err);
+}
+
+WEFT_FREES(weft_why)
+
 /* ---- Operators ------------------------------------------------------------------------------- */
 
 enum weft_rc weft_waitpoint_token(struct weft *weft, const struct weft_id *waitpoint,

@@ -20,6 +20,7 @@
 #include "engine/job/list.h"
 #include "engine/job/submit.h"
 #include "engine/limit/gates.h"
+#include "engine/limit/why.h"
 #include "engine/scan/pass.h"
 #include "engine/wait/keys.h"
 #include "engine/wait/wait.h"

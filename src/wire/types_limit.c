@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Gates. */
+/* Gates, and why an execution does not run. */
 
 #include "core/limit.h"
 #include "weft/limits.h"
@@ -35,4 +35,19 @@ static const struct weft_wire_field gate[] = {
 };
 MESSAGE_TYPE(gate, "Gate", "The limits of a gate, or of each gate of a class.", .answer = true,
              .request = true);
+#undef OF
+
+#define OF struct weft_why
+
+static const struct weft_wire_field why[] = {
+    ROW("id", ID, id, "The execution", REQUIRED),
+    ROW("state", STATE, state, "Its state", REQUIRED),
+    ROW("why", TEXT, why,
+        "lane_paused, lane_full, gate, rate, delayed, blocked, no_worker, suspended, running, "
+        "ready or ended",
+        REQUIRED),
+    ROW("text", TEXT, text, "One sentence that says what would make it run", REQUIRED),
+    ROW("detail", RAW, detail, "The same as data"),
+};
+ANSWER(why, "Why", "Why an execution does not run, or what it does.");
 #undef OF

@@ -24,6 +24,11 @@ has "$out" '"gate": *"api:x"' 'the list as JSON'
 exits 0 'three of a customer are submitted' "$weft" submit --kind k --gate customer:1 --count 3
 run "$weft" gate customer:1
 has "$out" '^customer:1 +- +- +- +0 +1 +2' 'one is ready, two are held'
+id=$("$weft" ls --state held --json | grep -Eo '[0-9a-f-]{36}' | head -n 1)
+exits 0 'why of a held execution' "$weft" why "$id"
+has "$out" "^gate: gate 'customer:1' admits 1 at a time" 'says what would make it run'
+exits 0 'why as JSON' "$weft" why "$id" --json
+has "$out" '"why": *"gate"' 'has the word'
 run "$weft" counts
 has "$out" 'HELD' 'counts show held ones'
 

@@ -111,20 +111,25 @@ static enum weft_rc add_gates(struct weft_tx *tx, const struct admitting *all, s
     return weft_tx_run(tx, &call, 1, NULL, err);
 }
 
+void weft_gate_facts(const struct weft_gate_look_out *row, weft_usec now_us,
+                     struct weft_limits *ret_limits, struct weft_limit_now *ret_now)
+{
+    *ret_limits =
+        (struct weft_limits){.max_running = row->max_running,
+                             .window = {row->window_limit, row->window_us / WEFT_MS},
+                             .rate = {row->rate_limit, row->rate_us / WEFT_MS, row->rate_burst}};
+    *ret_now = (struct weft_limit_now){.now_us = now_us,
+                                       .ready = row->ready,
+                                       .running = row->running,
+                                       .started = row->started,
+                                       .oldest_us = row->oldest.value,
+                                       .full_ns = row->full_ns.value};
+}
+
 static void read_gate(struct gate *gate, const struct weft_gate_look_out *row, weft_usec now_us)
 {
-    *gate = (struct gate){
-        .row = row,
-        .limits = {.max_running = row->max_running,
-                   .window = {row->window_limit, row->window_us / WEFT_MS},
-                   .rate = {row->rate_limit, row->rate_us / WEFT_MS, row->rate_burst}},
-        .now = {.now_us = now_us,
-                .ready = row->ready,
-                .running = row->running,
-                .started = row->started,
-                .oldest_us = row->oldest.value,
-                .full_ns = row->full_ns.value},
-    };
+    *gate = (struct gate){.row = row};
+    weft_gate_facts(row, now_us, &gate->limits, &gate->now);
     int64_t room = row->held ? weft_limit_room(&gate->limits, &gate->now).room : 0;
     gate->take = room < ADMIT_MAX ? room : ADMIT_MAX;
 }

@@ -7,6 +7,8 @@
 #include "weft/limits.h"
 
 struct weft_engine;
+struct weft_gate_look_out;
+struct weft_limit_now;
 
 struct weft_gate_asking {
     const char *ns;
@@ -17,6 +19,10 @@ struct weft_gate_asking {
 
 /* The class of a gate: the part before the first ':'. In the arena. */
 const char *weft_gate_class(const char *name, struct weft_arena *arena);
+
+/* A row of gate_look as the limits of a gate and what they have to know. */
+void weft_gate_facts(const struct weft_gate_look_out *row, weft_usec now_us,
+                     struct weft_limits *ret_limits, struct weft_limit_now *ret_now);
 
 WEFT_MUST_CHECK enum weft_rc weft_engine_gate_put(struct weft_engine *engine, const char *ns,
                                                   const struct weft_gate *gate,

@@ -165,6 +165,7 @@ enum weft_rc weft_api_run(struct weft_request *request, struct weft_err *err)
         struct weft_bytes bytes;
         struct weft_lane lane;
         struct weft_gate gate;
+        struct weft_why why;
         struct weft_waiting waiting;
     } out = {0};
     const struct weft_op_call call = {.op = (enum weft_op)(route->op - weft_ops),

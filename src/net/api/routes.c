@@ -193,6 +193,15 @@ static const struct weft_route routes[] = {
         .fails = RC(NOT_FOUND),
     },
     {
+        RUNS(WHY, weft_api_read, weft_api_run),
+        .arg = {ARG(weft_wait_asking, id)},
+        .summary = "Why an execution does not run: one word, one sentence, and data",
+        .about = "What keeps it, in the order in which it would have to change: its lane is paused "
+                 "or full, its gate is full or opens later, its time has not come, its upstreams "
+                 "have not ended, it waits for a signal, no worker was seen that serves it.",
+        .fails = RC(NOT_FOUND),
+    },
+    {
         STEERS(CANCEL),
         .summary = "End an execution that is not over",
         .about = "Cancelling a cancelled execution again changes nothing and is answered with 200. "
