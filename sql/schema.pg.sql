@@ -510,7 +510,7 @@ CREATE TABLE weft.waitpoint (
     name text NOT NULL,
     marked boolean NOT NULL DEFAULT false,
     CONSTRAINT waitpoint_pkey PRIMARY KEY (waitpoint)
-);
+) WITH (fillfactor=60);
 
 CREATE INDEX waitpoint_bound ON weft.waitpoint USING btree (id, bound);
 
