@@ -17,17 +17,9 @@
 /* As it would be typed: 100/1m. */
 static const char *per_text(struct weft_arena *arena, int64_t limit, int64_t per_ms)
 {
-    static const struct {
-        int64_t ms;
-        const char *unit;
-    } units[] = {{86400000, "d"}, {3600000, "h"}, {60000, "m"}, {1000, "s"}, {1, "ms"}};
-    size_t unit = 0;
     if (limit == 0)
         return "-";
-    while (per_ms % units[unit].ms != 0)
-        unit++;
-    return weft_arena_printf(arena, "%" PRId64 "/%" PRId64 "%s", limit, per_ms / units[unit].ms,
-                             units[unit].unit);
+    return weft_arena_printf(arena, "%" PRId64 "/%s", limit, weft_duration_text(arena, per_ms));
 }
 
 static void put_limits(struct weft_table *table, const void *item)

@@ -70,24 +70,17 @@ static struct rows join(const struct weft_lanes *lanes, const struct weft_counts
 /* The settings of a lane and the number of its executions. */
 static void put_settings(struct weft_table *table, const void *item)
 {
-    static const struct {
-        int64_t ms;
-        const char *unit;
-    } units[] = {{86400000, "d"}, {3600000, "h"}, {60000, "m"}, {1000, "s"}, {1, "ms"}};
     const struct row *row = item;
     const struct weft_lane *lane = &row->lane;
     const uint64_t *count = row->count ? row->count->count : NULL;
-    size_t unit = 0;
     weft_table_cell(table, "%s", lane->paused ? "paused" : "open");
     if (lane->max_running > 0)
         weft_table_cell(table, "%d", lane->max_running);
     else
         weft_table_cell(table, "-");
-    while (lane->retention_ms % units[unit].ms != 0)
-        unit++;
-    if (lane->retention_ms > 0) /* as it would be typed */
-        weft_table_cell(table, "%" PRId64 "%s", lane->retention_ms / units[unit].ms,
-                        units[unit].unit);
+    if (lane->retention_ms > 0)
+        weft_table_cell(table, "%s",
+                        weft_duration_text(weft_table_arena(table), lane->retention_ms));
     else
         weft_table_cell(table, "-");
     weft_table_cell(table, "%" PRIu64, count ? count[WEFT_STATE_READY] : 0);

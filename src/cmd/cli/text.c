@@ -5,6 +5,7 @@
 
 #include "cmd/cli/text.h"
 
+#include "base/arena.h"
 #include "base/id.h"
 #include "base/moment.h"
 #include "base/str.h"
@@ -217,6 +218,18 @@ static bool scaled(const char *text, const struct unit *unit, size_t units, int6
 bool weft_duration_typed(const char *text, int64_t *ret_ms)
 {
     return scaled(text, times, WEFT_LEN(times), ret_ms);
+}
+
+const char *weft_duration_text(struct weft_arena *arena, int64_t ms)
+{
+    static const struct {
+        int64_t ms;
+        const char *unit;
+    } units[] = {{86400000, "d"}, {3600000, "h"}, {60000, "m"}, {1000, "s"}, {1, "ms"}};
+    size_t unit = 0;
+    while (ms % units[unit].ms != 0)
+        unit++;
+    return weft_arena_printf(arena, "%" PRId64 "%s", ms / units[unit].ms, units[unit].unit);
 }
 
 bool weft_size_typed(const char *text, int64_t *ret_bytes)

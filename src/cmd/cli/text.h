@@ -35,6 +35,8 @@ size_t weft_width(void);
 /* False: the text is no such value. A duration is as in weft_cli_ms(); a size is like 64KiB. */
 WEFT_MUST_CHECK bool weft_number_typed(const char *text, int64_t *ret_number);
 WEFT_MUST_CHECK bool weft_duration_typed(const char *text, int64_t *ret_ms);
+/* A duration as it would be typed: 90s, 2h, 1500ms. In the arena. */
+const char *weft_duration_text(struct weft_arena *arena, int64_t ms);
 WEFT_MUST_CHECK bool weft_size_typed(const char *text, int64_t *ret_bytes);
 /* A moment that a person typed: RFC 3339, or "+5m" or "5m" from now. False: it is none of them. */
 WEFT_MUST_CHECK bool weft_moment_typed(const char *text, weft_usec *ret_moment_us);
