@@ -404,6 +404,18 @@ static bool moves_gate(const struct weft_change *change)
     return after == WEFT_STATE_HELD || (frees && !change->drains);
 }
 
+/* Room that a change makes: in its gate, and by the end of its lease in its lane. */
+static void add_freed(struct weft_commit_effects *news, const struct weft_change *change)
+{
+    const struct weft_live *before = &change->before;
+    if (before->gate && moves_gate(change))
+        weft_news_gate(news, before->gate);
+    if (change->drains) /* the slot is not free yet */
+        weft_news_worker(news, before->worker);
+    else if (before->state == WEFT_STATE_RUNNING && change->step.after.state != WEFT_STATE_RUNNING)
+        weft_news_of(news, before->queue)->freed++;
+}
+
 void weft_change_news(struct weft_commit_effects *news, const struct weft_changes *changes)
 {
     news->changes = changes;
@@ -414,12 +426,7 @@ void weft_change_news(struct weft_commit_effects *news, const struct weft_change
         const struct weft_live *before = &change->before, *after = &change->step.after;
         if (!change->apply)
             continue;
-        if (before->gate && moves_gate(change))
-            weft_news_gate(news, before->gate);
-        if (change->drains) /* the slot is not free yet */
-            weft_news_worker(news, before->worker);
-        else if (before->state == WEFT_STATE_RUNNING && after->state != WEFT_STATE_RUNNING)
-            weft_news_of(news, before->queue)->freed++;
+        add_freed(news, change);
         if (ends(change)) {
             weft_news_ended(news, before->queue, after->state);
             continue;
