@@ -380,6 +380,26 @@ static enum weft_rc settle_members(struct weft_engine *engine, struct steer_call
     return weft_flow_settle(engine, flow, count, call->round++, err);
 }
 
+/* The effects of a transaction that was committed. */
+static void tell(struct weft_tx *tx, const struct steer_call *call)
+{
+    struct weft_commit_effects news = weft_news_new(tx->arena, tx->now_us);
+    weft_change_news(&news, &call->changes);
+    for (size_t i = 0; i < call->replays; i++) {
+        const struct replayed *replayed = &call->replayed[i];
+        if (replayed->gate)
+            weft_news_gate(&news, replayed->gate);
+        else
+            weft_news_of(&news, replayed->queue)->ready += !replayed->blocked;
+        if (replayed->failed_us)
+            weft_tally_replayed(tx->engine, replayed->queue, replayed->failed_us);
+    }
+    for (size_t i = 0; i < call->members.count; i++)
+        if (call->members.item[i].replayed)
+            weft_news_flow(&news, &call->members.item[i].flow);
+    weft_news_tell(tx->engine, &news);
+}
+
 static enum weft_rc run_chunk(struct weft_engine *engine, struct steer_call *call,
                               struct weft_err *err)
 {
@@ -393,22 +413,8 @@ static enum weft_rc run_chunk(struct weft_engine *engine, struct steer_call *cal
                             call->steering->kind == WEFT_STEER_REPLAY ? replay_body : steer_body,
                             call, err);
     } while (!rc && call->members.unsettled);
-    struct weft_commit_effects news = weft_news_new(tx.arena, tx.now_us);
-    weft_change_news(&news, &call->changes);
-    for (size_t i = 0; i < call->replays && !rc; i++) {
-        const struct replayed *replayed = &call->replayed[i];
-        if (replayed->gate)
-            weft_news_gate(&news, replayed->gate);
-        else
-            weft_news_of(&news, replayed->queue)->ready += !replayed->blocked;
-        if (replayed->failed_us)
-            weft_tally_replayed(engine, replayed->queue, replayed->failed_us);
-    }
-    for (size_t i = 0; i < call->members.count; i++)
-        if (call->members.item[i].replayed)
-            weft_news_flow(&news, &call->members.item[i].flow);
     if (!rc)
-        weft_news_tell(engine, &news);
+        tell(&tx, call);
     const struct weft_err *story = rc ? weft_err_dup(call->steering->arena, err) : NULL;
     for (size_t k = 0; k < call->chunk.count && rc; k++)
         call->answer[call->chunk.item[k]] = (struct weft_steer_result){WEFT_FAILED(story)};
