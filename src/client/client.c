@@ -23,6 +23,7 @@
 #include "fetch/fetch.h"
 #include "weft/weft.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -217,6 +218,7 @@ enum weft_rc weft_do_items(struct weft *weft, const struct weft_op_call *call, w
         rc = check(call, &story);
     if (rc || !call->count)
         return weft_copy_err(rc, &story, err);
+    assert(kind); /* a call with items says what their answers are */
     mine.arena = weft_arena_new();
     mine.out = weft_arena_alloc(mine.arena, call->count, kind->size);
     if (kind == &weft_answers_flow)

@@ -61,7 +61,7 @@ enum weft_rc weft_list(struct weft *weft, const struct weft_filter *filter, uint
     if (filter)
         listing.filter = *filter;
     listing.filter.ns = weft_ns_of(weft, listing.filter.ns);
-    struct weft_read_page page;
+    struct weft_read_page page = {0};
     struct weft_arena *arena;
     const struct weft_op_call call = {
         .op = WEFT_OP_LIST, .in = &listing, .count = 1, .out = ret_page ? &page : NULL};

@@ -119,7 +119,7 @@ static_assert(offsetof(struct weft_lane, name) == 0, "lists find the name there"
 enum weft_rc weft_lanes_run(struct weft_request *request, struct weft_err *err)
 {
     struct weft_lanes lanes;
-    struct weft_texts used;
+    struct weft_texts used = {0};
     struct name_page page;
     struct weft_engine *engine = request->server->engine;
     enum weft_rc rc = read_name_page(request, "lanes", &page, err);
@@ -418,7 +418,7 @@ static enum weft_rc read_page(const struct weft_request *request, bool scanners,
 
 enum weft_rc weft_replicas_run(struct weft_request *request, struct weft_err *err)
 {
-    struct weft_replicas all;
+    struct weft_replicas all = {0};
     struct weft_paging paging;
     struct cursor cursor;
     const struct weft_op_call call = {.op = WEFT_OP_REPLICAS, .out = &all, .arena = request->arena};

@@ -134,9 +134,10 @@ static bool is_small(const struct weft_fair_line *line)
 
 static void add_to(struct weft_fair_sum *sum, const struct weft_fair_sum *more, int sign)
 {
-    sum->count += sign * more->count;
-    sum->items += sign * more->items;
-    sum->bytes += sign * more->bytes;
+    bool adds = sign > 0;
+    sum->count = adds ? sum->count + more->count : sum->count - more->count;
+    sum->items = adds ? sum->items + more->items : sum->items - more->items;
+    sum->bytes = adds ? sum->bytes + more->bytes : sum->bytes - more->bytes;
 }
 
 /* Counts a request that came into a line (1) or left it (-1); returns what it adds to sums. */
