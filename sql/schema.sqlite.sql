@@ -292,12 +292,6 @@ CREATE TABLE outcome (
 
 CREATE INDEX outcome_retention ON outcome (queue, policy, state, finished, flow) WHERE flow IS NULL;
 
-CREATE TRIGGER outcome_started AFTER INSERT ON outcome WHEN NEW.has & 64 AND NEW.held
-BEGIN
-    INSERT INTO gate_start (name, at, count)
-    SELECT e.gate, NEW.claimed, 1 FROM execution e WHERE e.num = NEW.num AND e.gate IS NOT NULL;
-END;
-
 CREATE TABLE policy (
     id         INTEGER PRIMARY KEY,
     text       TEXT NOT NULL UNIQUE,

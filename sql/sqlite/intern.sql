@@ -7,7 +7,14 @@ SELECT id, sort, namespace, text,
   FROM name WHERE sort = :sort AND namespace = :namespace AND text = :text;
 
 -- name: name_add (sort smallint[], namespace int[], text text[])
+-- With the second namespace every row gets a span: see 0019-one-namespace.
 INSERT INTO name (sort, namespace, text) VALUES (:sort, :namespace, :text) ON CONFLICT DO NOTHING;
+INSERT OR REPLACE INTO span (namespace, last, first, count)
+SELECT q.namespace, max(e.id), min(e.id), count(*)
+  FROM execution e CROSS JOIN queue q ON q.id = e.queue
+ WHERE :sort = @WEFT_NAME_NAMESPACE AND changes() > 0
+   AND (SELECT count(*) FROM (SELECT 1 FROM name WHERE sort = @WEFT_NAME_NAMESPACE LIMIT 3)) = 2
+ GROUP BY q.namespace, substr(e.id, 1, 6);
 
 -- name: name_load (id int[])
 -- returns: id int, sort smallint, namespace int, text text, retired int

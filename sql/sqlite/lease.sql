@@ -12,6 +12,8 @@ RETURNING :id, due;
 INSERT INTO progress (id, epoch, percent, note, at) VALUES (:id, :epoch, :percent, :note, :now)
     ON CONFLICT (id) DO UPDATE SET epoch = excluded.epoch, percent = excluded.percent,
                                    note = excluded.note, at = excluded.at;
+UPDATE live SET has = has | @WEFT_HAS_PROGRESS
+ WHERE num = (SELECT num FROM execution WHERE id = :id) AND has & @WEFT_HAS_PROGRESS = 0;
 
 -- name: lease_facts (id uuid[], epoch int[])
 -- returns: id uuid, epoch int, state smallint?, now_epoch int?, ended smallint?, answer smallint?, run_at bigint?, draining bool

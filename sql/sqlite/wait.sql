@@ -17,6 +17,8 @@ SELECT @{waitpoint_columns w} FROM waitpoint w WHERE w.waitpoint = :waitpoint;
 -- name: waitpoint_add (waitpoint uuid[], id uuid[], created bigint[], expires bigint?[], epoch int[], bound int[], key int[], replay smallint[], name text[], marked bool[])
 INSERT INTO waitpoint (waitpoint, id, created, expires, epoch, bound, signals, key, replay, name, marked)
 VALUES (:waitpoint, :id, :created, :expires, :epoch, :bound, 0, :key, :replay, :name, :marked);
+UPDATE live SET has = has | @WEFT_HAS_WAITING
+ WHERE NOT :marked AND num = (SELECT num FROM execution WHERE id = :id) AND has & @WEFT_HAS_WAITING <> @WEFT_HAS_WAITING;
 
 -- name: waitpoint_bind (waitpoint uuid[], bound int[])
 UPDATE waitpoint SET bound = :bound WHERE waitpoint = :waitpoint;

@@ -5,6 +5,7 @@
 #include "store_fixture.h"
 
 #include "base/arena.h"
+#include "core/state.h"
 #include "store/store.h"
 
 #include <sys/stat.h>
@@ -227,6 +228,70 @@ static void test_full(struct fixture *f, struct weft_conn *conn)
        "a commit succeeds when there is room again: %s", f->err.text);
 }
 
+static void expect(struct fixture *f, struct weft_conn *conn, const char *condition)
+{
+    const char *check = weft_arena_printf(f->arena,
+                                          "CREATE TABLE expected (yes CHECK (yes));"
+                                          "INSERT INTO expected SELECT %s; DROP TABLE expected",
+                                          condition);
+    ok(fixture_script(f, conn, check) == WEFT_OK, "%s: %s", condition, f->err.text);
+}
+
+/*
+ * live_end has parts that run only for rows that returned a value ("when"): each has to run for its
+ * row with all its arguments, also if the first row did not need it, and not for the row behind,
+ * which returns nothing.
+ */
+static void test_parts_on_a_condition(void)
+{
+    struct fixture made, *f = &made;
+    fixture_init(f, &weft_driver_sqlite);
+    struct weft_conn *conn = fixture_open(f);
+    const struct weft_migration_set all = {.migration = weft_migrations,
+                                           .count = weft_migration_count};
+    ok(weft_migrate(conn, &all, f->arena, &f->err) == WEFT_OK, "a store: %s", f->err.text);
+    enum { PLAIN, MEMBER, GATED, FENCED, ROWS, EPOCH = 3, NOW = 77 };
+    struct weft_call call;
+    struct weft_rows rows;
+    ok(fixture_script(
+           f, conn,
+           "WITH n(n) AS (VALUES (1), (2), (3), (4))"
+           " INSERT INTO execution (num, id, created, queue, gate)"
+           " SELECT n, zeroblob(15) || char(48 + n), 0, 1, iif(n = 3, '1/g', NULL) FROM n;"
+           "UPDATE execution SET id = CAST(zeroblob(15) || CAST(char(48 + num) AS BLOB) AS BLOB);"
+           "INSERT INTO flow (num, id, namespace, state, revision, nodes, created, cancel, backlog)"
+           " VALUES (9, CAST('0123456789abcdef' AS BLOB), 1, 0, 1, 1, 0, 0, 0);"
+           "INSERT INTO live (num, ord, claimed, queue, lane, policy, worker, epoch, attempt,"
+           "                  forgiven, size, lost, replays, priority, state, flow, has, gate)"
+           " SELECT num, num, 5, 1, 1, 1, 1, 3, 1, 0, 0, 0, 0, 0, 4, iif(num = 2, 9, NULL), 64, "
+           "gate"
+           "   FROM execution") == WEFT_OK,
+       "four running executions: %s", f->err.text);
+    struct weft_live_end_in *in = weft_call_live_end(&call, f->arena, ROWS);
+    in->now = NOW;
+    for (int i = 0; i < ROWS; i++)
+        in->row[i] = (struct weft_live_end_item){.id.byte[15] = (uint8_t)('1' + i),
+                                                 .epoch = i == FENCED ? EPOCH + 1 : EPOCH,
+                                                 .was = WEFT_STATE_RUNNING,
+                                                 .state = WEFT_STATE_SUCCEEDED,
+                                                 .ended = WEFT_ENDED_COMPLETED};
+    ok(f->driver->begin(conn, WEFT_TX_WRITE, &f->err) == WEFT_OK &&
+           f->driver->run(conn, &call, 1, f->arena, &rows, &f->err) == WEFT_OK &&
+           f->driver->commit(conn, &f->err) == WEFT_OK,
+       "they end: %s", f->err.text);
+    is_int((int64_t)rows.count, FENCED, "all but the one of another epoch");
+    ok(!weft_out_live_end(&rows)[PLAIN].flow.set && weft_out_live_end(&rows)[MEMBER].flow.set,
+       "the member tells its flow");
+    ok(weft_out_live_end(&rows)[GATED].gate != NULL, "the gated one tells its gate");
+    expect(f, conn, "(SELECT group_concat(num) FROM live) = '4'");
+    expect(f, conn,
+           "(SELECT group_concat(num || ' ' || flow || ' ' || at) FROM completion) = '2 9 77'");
+    expect(f, conn, "(SELECT group_concat(name || ' ' || at) FROM gate_start) = '1/g 5'");
+    expect(f, conn, "(SELECT count(*) FROM outcome) = 3");
+    weft_conn_close(conn);
+    fixture_done(f);
+}
+
 static void test_no_schema(void)
 {
     struct fixture f;
@@ -254,6 +319,7 @@ int main(void)
     test_full(&f, conn);
     weft_conn_close(conn);
     fixture_done(&f);
+    test_parts_on_a_condition();
     test_not_ours();
     test_mode();
     test_no_schema();

@@ -303,6 +303,11 @@ static int set_wal(struct weft_lite *lite)
     return code;
 }
 
+int weft_lite_use_triggers(sqlite3 *db, bool on)
+{
+    return sqlite3_db_config(db, SQLITE_DBCONFIG_ENABLE_TRIGGER, on ? 1 : 0, (int *)NULL);
+}
+
 static enum weft_rc set_up(struct weft_lite *lite, const struct options *options,
                            struct weft_err *err)
 {
@@ -316,6 +321,8 @@ static enum weft_rc set_up(struct weft_lite *lite, const struct options *options
     int code = set_wal(lite);
     for (size_t i = 0; code == SQLITE_OK && i < WEFT_LEN(setting); i++)
         code = weft_lite_ask(lite->db, setting[i], NULL);
+    if (code == SQLITE_OK)
+        code = weft_lite_use_triggers(lite->db, false);
     if (code != SQLITE_OK)
         return explain_open(lite, options->path, code, err);
     (void)sqlite3_wal_hook(lite->db, weft_lite_on_wal, lite);

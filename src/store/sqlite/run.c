@@ -22,6 +22,7 @@ enum {
     PARTS_MAX = 16,
     FIRST_ROWS = 16,
     CHUNK_BYTES = 16384,
+    WHEN_COLUMNS = 32, /* of a row that `when` can name */
 };
 
 /* ---- The table `input` ----------------------------------------------------------------------- */
@@ -265,6 +266,39 @@ static const char *skip_space(const char *text)
     return text + strspn(text, " \t\r\n;");
 }
 
+/*
+ * A part that begins with the comment "when COLUMN" runs only if the parts before it returned a row
+ * for these arguments with a value in that column: what few rows need costs the others nothing. -1:
+ * it always runs.
+ */
+#define WHEN_ "/* when "
+
+static enum weft_rc read_when(const struct weft_stmt_info *info, const char *text, int *ret_when,
+                              struct weft_err *err)
+{
+    *ret_when = -1;
+    if (strncmp(text, WHEN_, strlen(WHEN_)) != 0)
+        return WEFT_OK;
+    const char *name = text + strlen(WHEN_);
+    size_t size = strcspn(name, " ");
+    for (size_t i = 0; i < info->result_count && i < WHEN_COLUMNS; i++)
+        if (strncmp(info->result[i].name, name, size) == 0 && !info->result[i].name[size])
+            *ret_when = (int)i;
+    return *ret_when >= 0 ? WEFT_OK
+                          : weft_fail(err, WEFT_INTERNAL, "statement %s: no column %.*s to ask",
+                                      info->name, (int)size, name);
+}
+
+static enum weft_rc prepare_part(struct weft_lite *lite, const struct weft_stmt_info *info,
+                                 struct weft_lite_part *part, const char **text,
+                                 struct weft_err *err)
+{
+    int code =
+        sqlite3_prepare_v3(lite->db, *text, -1, SQLITE_PREPARE_PERSISTENT, &part->stmt, text);
+    return code == SQLITE_OK ? describe_part(lite, info, part, err)
+                             : weft_lite_fail(lite, code, err, info->name);
+}
+
 enum weft_rc weft_lite_prepare_one(struct weft_lite *lite, enum weft_stmt stmt,
                                    struct weft_err *err)
 {
@@ -285,12 +319,10 @@ enum weft_rc weft_lite_prepare_one(struct weft_lite *lite, enum weft_stmt stmt,
             break;
         }
         struct weft_lite_part *next = &part[count++];
-        int code =
-            sqlite3_prepare_v3(lite->db, text, -1, SQLITE_PREPARE_PERSISTENT, &next->stmt, &text);
-        rc = code == SQLITE_OK ? describe_part(lite, info, next, err)
-                               : weft_lite_fail(lite, code, err, info->name);
+        rc = read_when(info, text, &next->when, err);
         if (!rc)
-            text = skip_space(text);
+            rc = prepare_part(lite, info, next, &text, err);
+        text = skip_space(text);
     }
     if (rc) {
         for (size_t i = 0; i < count; i++)
@@ -322,8 +354,9 @@ static int bind_cell(sqlite3_stmt *stmt, const struct weft_lite_bind *bind,
 static enum weft_rc bind_row(struct weft_lite *lite, const struct weft_lite_part *part,
                              const struct weft_call *call, size_t row, struct weft_err *err)
 {
-    /* The first row brings the scalars along; later ones change columns alone. */
-    size_t from = row == 0 ? 0 : part->scalar_count;
+    /* The first row brings the scalars along; later ones change columns alone. A part that does not
+     * run for each row may not have seen the first. */
+    size_t from = row == 0 || part->when >= 0 ? 0 : part->scalar_count;
     for (size_t i = from; i < part->bind_count; i++) {
         const struct weft_lite_bind *bind = &part->bind[i];
         struct weft_cell cell = weft_call_cell(call, bind->param, row);
@@ -347,6 +380,7 @@ struct reader {
     size_t count;
     size_t capacity; /* in rows */
     size_t most;     /* 0: no limit */
+    uint32_t given; /* a bit for each column of the last row for these arguments that has a value */
 };
 
 static void grow(struct reader *reader)
@@ -388,6 +422,8 @@ static bool read_cell(struct reader *reader, sqlite3_stmt *stmt, int column, cha
         return true;
     if (weft_is_number(field) != (type == SQLITE_INTEGER) || type == SQLITE_FLOAT)
         return false;
+    if (column < WHEN_COLUMNS)
+        reader->given |= UINT32_C(1) << column;
     if (type == SQLITE_INTEGER) {
         cell.num = sqlite3_column_int64(stmt, column);
         return weft_row_put(row, field, &cell);
@@ -406,6 +442,7 @@ static enum weft_rc read_row(struct reader *reader, const struct weft_lite_part 
     if (reader->count == reader->capacity)
         grow(reader);
     char *row = reader->row + reader->count * reader->info->out_size;
+    reader->given = 0;
     for (int i = 0; i < part->columns; i++)
         if (!read_cell(reader, part->stmt, i, row))
             return weft_fail(err, WEFT_INTERNAL, "statement %s: %s is not of its type",
@@ -445,8 +482,11 @@ static enum weft_rc run_row(struct weft_lite *lite, const struct weft_call *call
     const struct weft_lite_stmt *stmt = &lite->stmt[call->stmt];
     const char *name = weft_stmts[call->stmt].name;
     enum weft_rc rc = WEFT_OK;
+    reader->given = 0;
     for (size_t i = 0; i < stmt->count && !rc; i++) {
         const struct weft_lite_part *part = &stmt->part[i];
+        if (part->when >= 0 && !(reader->given >> part->when & 1))
+            continue;
         if (part->writes && lite->tx == WEFT_LITE_TX_READ)
             return weft_fail(err, WEFT_INTERNAL, "statement %s writes in a read transaction", name);
         rc = bind_row(lite, part, call, row, err);

@@ -214,7 +214,9 @@ static enum weft_rc lite_script(struct weft_conn *conn, const char *sql, struct 
     enum weft_rc rc = check_open(lite, err);
     if (rc)
         return rc;
+    (void)weft_lite_use_triggers(lite->db, true);
     int code = sqlite3_exec(lite->db, sql, NULL, NULL, NULL);
+    (void)weft_lite_use_triggers(lite->db, false);
     if (code != SQLITE_OK) {
         lite->tx = WEFT_LITE_TX_FAILED;
         return weft_lite_fail(lite, code, err, "script");
