@@ -208,7 +208,20 @@ CREATE TABLE weft.lane (
     max_running integer NOT NULL,
     weights text,
     retention_us bigint NOT NULL DEFAULT 0,
+    window_limit bigint NOT NULL DEFAULT 0,
+    window_us bigint NOT NULL DEFAULT 0,
+    rate_limit bigint NOT NULL DEFAULT 0,
+    rate_us bigint NOT NULL DEFAULT 0,
+    rate_burst bigint NOT NULL DEFAULT 0,
+    full_ns bigint,
     CONSTRAINT lane_pkey PRIMARY KEY (id)
+);
+
+CREATE TABLE weft.lane_start (
+    lane integer NOT NULL,
+    at bigint NOT NULL,
+    count bigint NOT NULL,
+    CONSTRAINT lane_start_pkey PRIMARY KEY (lane, at)
 );
 
 CREATE TABLE weft.live (
@@ -851,7 +864,9 @@ AS $function$
            NULL::text
       FROM weft.token
     UNION ALL
-    SELECT 3, id, namespace, paused::int, max_running, weights FROM weft.lane
+    SELECT 3, id, namespace, paused::int + CASE WHEN window_limit + rate_limit > 0 THEN 2 ELSE 0 END, max_running,
+           weights
+      FROM weft.lane
 $function$
 ;
 

@@ -173,7 +173,14 @@ CREATE TABLE lane (
     paused      INTEGER NOT NULL,
     max_running INTEGER NOT NULL,
     weights     TEXT
-, retention_us INTEGER NOT NULL DEFAULT 0);
+, retention_us INTEGER NOT NULL DEFAULT 0, window_limit INTEGER NOT NULL DEFAULT 0, window_us INTEGER NOT NULL DEFAULT 0, rate_limit INTEGER NOT NULL DEFAULT 0, rate_us INTEGER NOT NULL DEFAULT 0, rate_burst INTEGER NOT NULL DEFAULT 0, full_ns INTEGER);
+
+CREATE TABLE lane_start (
+    lane  INTEGER NOT NULL,
+    at    INTEGER NOT NULL,
+    count INTEGER NOT NULL,
+    PRIMARY KEY (lane, at)
+) WITHOUT ROWID;
 
 CREATE TABLE live (
     num              INTEGER PRIMARY KEY,

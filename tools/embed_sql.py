@@ -70,7 +70,7 @@ GROUPS = {
     "out": {
         # live, execution: the columns of the fragments live_columns and execution_columns
         "flow_head": "name state revision nodes created finished cancel reason",
-        "settings": "paused max_running retention_us weights",
+        "settings": "paused max_running retention_us weights window_limit window_us rate_limit rate_us rate_burst",
         "promoted": "id queue seen",
         "values": "flag small num big id word bytes",
     },

@@ -7,7 +7,7 @@
  * file and says how its calls answer and fail.
  */
 
-#include "weft/base.h"
+#include "weft/limits.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -33,6 +33,8 @@ struct weft_lane {
     int64_t retention_ms;
     const struct weft_weight *weights;
     size_t weight_count;
+    struct weft_window window; /* how often its executions start; limit 0: no limit */
+    struct weft_rate rate;
 };
 
 /*

@@ -36,27 +36,45 @@ SELECT w.queue, h.priority, h.ord
                       ORDER BY l.priority DESC, l.ord, l.id LIMIT w.depth) h;
 
 -- name: lane_lock (lane int[])
--- returns: lane int, paused bool, max_running int
+-- returns: lane int, paused bool, max_running int, window_limit bigint, window_us bigint, rate_limit bigint, rate_us bigint, rate_burst bigint, full_ns bigint?
 -- Lanes with a limit are claimed from by one at a time. A lane that is taken is skipped: its
 -- claimer serves it, this one serves others.
-SELECT s.id, s.paused, s.max_running FROM weft.lane s
+SELECT s.id, s.paused, s.max_running, s.window_limit, s.window_us, s.rate_limit, s.rate_us, s.rate_burst, s.full_ns
+  FROM weft.lane s
  WHERE s.id = ANY(:lane) ORDER BY s.id FOR UPDATE SKIP LOCKED;
 
--- name: lane_running (now bigint, lane int[])
--- returns: lane int, running bigint
+-- name: lane_running (now bigint, lane int[], span bigint[])
+-- returns: lane int, running bigint, started bigint, oldest bigint?
 -- Counts the leases of locked lanes, and the draining ones: ended by others while the worker may still run.
 -- A statement of its own: within the one that locks, the snapshot would be from before the lock. One
 -- statement for both tables: see draining.sql. now is never ahead of the store's clock, so that no
 -- draining row is left out before its time. `until + 0` keeps the planner to the index by lane, whose
--- rows past their time are few.
+-- rows past their time are few. span: of a window, 0: the lane has none.
 SELECT w.lane, (SELECT count(*) FROM weft.live l WHERE l.lane = w.lane AND l.state = @running)
-               + (SELECT count(*) FROM weft.draining d WHERE d.lane = w.lane AND d.until + 0 > :now)
-  FROM unnest(:lane) AS w(lane);
+               + (SELECT count(*) FROM weft.draining d WHERE d.lane = w.lane AND d.until + 0 > :now),
+       coalesce(s.started, 0), s.oldest
+  FROM unnest(:lane, :span) AS w(lane, span)
+  LEFT JOIN LATERAL (SELECT sum(x.count)::bigint AS started, min(x.at) AS oldest FROM weft.lane_start x
+                      WHERE x.lane = w.lane AND x.at > :now - w.span) s ON w.span > 0;
+
+-- name: lane_charge (lane int[], at bigint[], count bigint[], full_ns bigint?[], until bigint[])
+-- What a claim has started in lanes that it has locked. count 0: the lane has no window. full_ns NULL: it has
+-- no rate. Starts up to `until` are outside of the window.
+WITH charge AS MATERIALIZED (
+    SELECT * FROM unnest(:lane, :at, :count, :full_ns, :until) AS i(lane, at, count, full_ns, until)
+), old AS (
+    DELETE FROM weft.lane_start s USING charge c WHERE s.lane BETWEEN c.lane AND c.lane AND s.at <= c.until
+), started AS (
+    INSERT INTO weft.lane_start AS s (lane, at, count) SELECT lane, at, count FROM charge WHERE count > 0
+        ON CONFLICT (lane, at) DO UPDATE SET count = s.count + excluded.count
+)
+UPDATE weft.lane l SET full_ns = c.full_ns FROM charge c
+ WHERE l.id BETWEEN c.lane AND c.lane AND c.full_ns IS NOT NULL;
 
 -- fragment: claim_allowed ()
 -- A lane that was paused, or got a limit this claim did not count under, gives nothing.
 LEFT JOIN weft.lane s ON s.id BETWEEN w.lane AND w.lane
-     WHERE NOT coalesce(s.paused, false) AND (w.counted OR coalesce(s.max_running, 0) = 0)
+     WHERE NOT coalesce(s.paused, false) AND (w.counted OR coalesce(s.max_running + s.window_limit + s.rate_limit, 0) = 0)
 
 -- fragment: claim_ranked ()
 -- Gives each want w the places skip+1 .. upto of its queue, within its bytes.

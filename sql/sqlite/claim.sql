@@ -19,17 +19,26 @@ SELECT queue, priority, ord FROM live
  WHERE queue = :queue AND state = @ready ORDER BY priority DESC, ord, num LIMIT :depth;
 
 -- name: lane_lock (lane int[])
--- returns: lane int, paused bool, max_running int
-SELECT id, paused, max_running FROM lane WHERE id = :lane;
+-- returns: lane int, paused bool, max_running int, window_limit bigint, window_us bigint, rate_limit bigint, rate_us bigint, rate_burst bigint, full_ns bigint?
+SELECT id, paused, max_running, window_limit, window_us, rate_limit, rate_us, rate_burst, full_ns
+  FROM lane WHERE id = :lane;
 
--- name: lane_running (now bigint, lane int[])
--- returns: lane int, running bigint
+-- name: lane_running (now bigint, lane int[], span bigint[])
+-- returns: lane int, running bigint, started bigint, oldest bigint?
 SELECT :lane, (SELECT count(*) FROM live WHERE lane = :lane AND state = @running)
-              + (SELECT count(*) FROM draining WHERE lane = :lane AND until > :now);
+              + (SELECT count(*) FROM draining WHERE lane = :lane AND until > :now),
+       (SELECT coalesce(sum(count), 0) FROM lane_start WHERE :span > 0 AND lane = :lane AND at > :now - :span),
+       (SELECT min(at) FROM lane_start WHERE :span > 0 AND lane = :lane AND at > :now - :span);
+
+-- name: lane_charge (lane int[], at bigint[], count bigint[], full_ns bigint?[], until bigint[])
+DELETE FROM lane_start WHERE lane = :lane AND at <= :until;
+INSERT INTO lane_start (lane, at, count) SELECT :lane, :at, :count WHERE :count > 0
+    ON CONFLICT (lane, at) DO UPDATE SET count = lane_start.count + excluded.count;
+UPDATE lane SET full_ns = :full_ns WHERE id = :lane AND :full_ns IS NOT NULL;
 
 -- fragment: claim_allowed ()
 NOT EXISTS (SELECT 1 FROM lane s
-                    WHERE s.id = :lane AND (s.paused OR (s.max_running > 0 AND NOT :counted)))
+                    WHERE s.id = :lane AND (s.paused OR (s.max_running + s.window_limit + s.rate_limit > 0 AND NOT :counted)))
 
 -- fragment: claim_count ()
 -- How many rows of its queue a want takes. The running sum of sizes is a window, which is slow here: it is

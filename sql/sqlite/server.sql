@@ -24,7 +24,9 @@ SELECT @WEFT_POLL_DUE,
 UNION ALL
 SELECT @WEFT_POLL_STATE, 0, max(id), sum(id), count(*), NULL FROM token
 UNION ALL
-SELECT @WEFT_POLL_LANE, id, namespace, paused, max_running, weights FROM lane
+SELECT @WEFT_POLL_LANE, id, namespace, paused + CASE WHEN window_limit + rate_limit > 0 THEN 2 ELSE 0 END, max_running,
+       weights
+  FROM lane
 UNION ALL
 SELECT @WEFT_POLL_HINTS, (SELECT at FROM completion ORDER BY seq LIMIT 1),
        (SELECT min(at) FROM cancel_group WHERE waiting = 0),

@@ -57,6 +57,12 @@ static void lower(struct weft_limit_room *room, int64_t to, enum weft_limit_kind
     room->by = by;
 }
 
+weft_usec weft_window_span(const struct weft_window *window)
+{
+    weft_usec span_us = window->limit ? window->per_ms * WEFT_MS : 0;
+    return span_us + span_us / WEFT_WINDOW_SLACK;
+}
+
 /* ---- Buckets --------------------------------------------------------------------------------- */
 
 /* How long one token takes, rounded up: never more tokens than the rate. */
@@ -100,10 +106,10 @@ static void look_at_window(struct weft_limit_room *room, const struct weft_windo
     lower(room, window->limit - now->started - now->ready, WEFT_LIMIT_WINDOW);
     if (room->by != WEFT_LIMIT_WINDOW || room->room > 0)
         return;
-    weft_usec span_us = window->per_ms * WEFT_MS, grain_us = span_us / WINDOW_GRAINS;
+    weft_usec grain_us = window->per_ms * WEFT_MS / WINDOW_GRAINS;
     /* Where none has started the first may do so now: no claim says that it has. */
     weft_usec oldest_us = now->started > 0 ? now->oldest_us : now->now_us;
-    weft_usec frees_us = oldest_us + span_us + span_us / WEFT_WINDOW_SLACK;
+    weft_usec frees_us = oldest_us + weft_window_span(window);
     weft_usec gathered_us = now->now_us + grain_us;
     room->next_us = frees_us > gathered_us ? frees_us : gathered_us;
 }

@@ -67,6 +67,9 @@ struct weft_limit_room {
 struct weft_limit_room weft_limit_room(const struct weft_limits *limits,
                                        const struct weft_limit_now *now);
 
+/* How long a start counts in a window, with its slack; 0: there is no window. */
+weft_usec weft_window_span(const struct weft_window *window);
+
 /* The bucket after `count` tokens were taken now. */
 int64_t weft_rate_take(const struct weft_rate *rate, int64_t full_ns, weft_usec now_us,
                        int64_t count);

@@ -19,8 +19,10 @@ static enum weft_reason of_ready(const struct weft_why_facts *facts)
 {
     if (facts->lane_paused)
         return WEFT_REASON_LANE_PAUSED;
-    if (facts->lane_max > 0 && facts->lane_running >= facts->lane_max)
+    if (facts->lane_limit == WEFT_LIMIT_RUNNING)
         return WEFT_REASON_LANE_FULL;
+    if (facts->lane_limit != WEFT_LIMIT_NONE)
+        return WEFT_REASON_RATE;
     return facts->workers == 0 ? WEFT_REASON_NO_WORKER : WEFT_REASON_READY;
 }
 

@@ -34,6 +34,7 @@ struct weft_why_facts {
     enum weft_state state;
     bool lane_paused;
     int64_t lane_max, lane_running;  /* max 0: no limit */
+    enum weft_limit_kind lane_limit; /* what its lane lacks */
     size_t workers;                  /* seen lately that serve its lane and capabilities */
     enum weft_limit_kind gate_limit; /* of a held one: what its gate lacks */
 };

@@ -2,6 +2,7 @@
 
 /* Executions and their attempts, lanes, counts, workers, replicas, scanners and tokens. */
 
+#include "core/limit.h"
 #include "wire/rows.h"
 
 /* The error of an execution or an attempt. */
@@ -101,6 +102,18 @@ ANSWER(attempt, "Attempt", "How a lease ended.");
 
 #define OF struct weft_lane
 
+static const struct weft_wire_field lane_window[] = {
+    ROW("limit", I64, window.limit, "So many starts", .min = 1, .max = WEFT_LIMIT_MOST),
+    ROW("per_ms", I64, window.per_ms, "in any span of this length", .min = 1,
+        .max = WEFT_LIMIT_PER_MAX),
+};
+static const struct weft_wire_field lane_rate[] = {
+    ROW("limit", I64, rate.limit, "So many starts on average", .min = 1, .max = WEFT_LIMIT_MOST),
+    ROW("per_ms", I64, rate.per_ms, "in each span of this length", .min = 1,
+        .max = WEFT_LIMIT_PER_MAX),
+    ROW("burst", I64, rate.burst, "and up to so many at once. Default: as limit",
+        .max = WEFT_LIMIT_MOST),
+};
 static const struct weft_wire_field lane[] = {
     ROW("lane", TEXT, name, "Its name; in a request the path says it"),
     ROW("paused", BOOL, paused, "Nothing is claimed from it"),
@@ -112,6 +125,8 @@ static const struct weft_wire_field lane[] = {
         .max = WEFT_DELAY_MAX_MS),
     ROW("weights", WEIGHTS, weights, "The shares of tenants; one without has 1",
         COUNT(weight_count), .min = 1, .max = 1000),
+    OBJECT("window", lane_window, "How many may start in any span of time; null: no limit"),
+    OBJECT("rate", lane_rate, "How often they may start, with bursts; null: no limit"),
 };
 MESSAGE_TYPE(lane, "Lane", "The settings of a lane.", .answer = true, .request = true);
 #undef OF

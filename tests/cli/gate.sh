@@ -42,4 +42,12 @@ has "$out" '^customer:1 +- +- +- +0 +3 +0' 'and all are admitted'
 exits 3 'a gate that is not there' "$weft" gate nope:1
 has "$err" "there is no gate 'nope:1'" 'says so'
 
+exits 0 'a lane gets a window and a rate' \
+    "$weft" lanes api --create --window 100/1m --rate 10/1s --burst 20
+has "$out" '^api +open +- +100/1m +10/1s burst 20' 'as they were typed'
+run "$weft" lanes api --rate 0 --max-running 2
+has "$out" '^api +open +2 +100/1m +- ' 'a limit that is not named stays, 0 takes one away'
+exits 2 'a rate without a span is refused' "$weft" lanes api --rate 5
+has "$err" '100/1m' 'with an example'
+
 plan

@@ -85,7 +85,7 @@ is "$(wc -l <<<"$out")" 1 'lanes of an empty store: only the titles are printed'
 "$weft" submit -k a -l mail --count 3 '{}' >/dev/null
 "$weft" submit -k a -l images --delay 1h '{}' >/dev/null
 exits 0 'lanes with work' "$weft" lanes
-has "$out" '^mail +open +- +- +3 +0' 'each lane has its counts'
+has "$out" '^mail +open +- +- +- +- +3 +0' 'each lane has its counts'
 exits 3 'lanes with a lane that does not exist' "$weft" lanes nowhere
 exits 0 'lanes --pause' "$weft" lanes mail --pause
 has "$out" '^mail +paused' 'the lane is shown as paused'
@@ -97,7 +97,7 @@ exits 0 'lanes --resume' "$weft" lanes mail --resume --weight acme=0 --json
 json "$out" 'not v["paused"] and v["max_running"] == 4 and v["weights"] == {"b": 2}' \
     'the other settings stay as they were'
 exits 0 'lanes --retention' "$weft" lanes mail --retention 3d
-has "$out" '^mail +open +4 +3d +3 +0' 'the retention is shown as it is typed'
+has "$out" '^mail +open +4 +- +- +3d +3 +0' 'the retention is shown as it is typed'
 exits 0 'lanes with another setting' "$weft" lanes mail --max-running 4 --json
 json "$out" 'v["retention_ms"] == 3 * 86400000' 'the retention stays as it was'
 exits 0 'lanes --retention 0' "$weft" lanes mail --retention 0 --json
@@ -135,7 +135,7 @@ exits 0 'lanes --remove --json' "$weft" lanes mail --remove --json
 json "$out" 'v == {"lane": "mail", "removed": True}' 'the answer says that they are removed'
 exits 0 'lanes after --remove' "$weft" lanes
 lacks "$out" '^fresh' 'a lane that is not in use is not listed'
-has "$out" '^mail +open +- +- +3 +0' 'a lane with work is listed with the defaults'
+has "$out" '^mail +open +- +- +- +- +3 +0' 'a lane with work is listed with the defaults'
 exits 2 'lanes --pause without a name' "$weft" lanes --pause
 exits 2 'lanes --pause --resume' "$weft" lanes mail --pause --resume
 exits 2 'lanes with an invalid weight' "$weft" lanes mail --weight acme

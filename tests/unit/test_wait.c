@@ -160,7 +160,7 @@ static void run(struct stage *s, struct weft_request *request)
     s->finds = s->during.count = s->fails = 0;
     if (during.count > 0)
         weft_waits_wake(s->server.waits, WEFT_WAKE_LOCAL, &during, 1);
-    if (!fails && got == 0 && weft_waits_sleep(s->server.waits, request, false))
+    if (!fails && got == 0 && weft_waits_sleep(s->server.waits, request, WEFT_NEVER))
         return;
     weft_waits_leave(s->server.waits, request,
                      fails               ? WEFT_WAIT_FAILED
@@ -284,7 +284,7 @@ static void test_handed_on(bool fails)
     run(&s, a); /* hands it on to c, who is still looking */
     is_int(s.answered, 2, "a is answered");
     is_int(s.agains, 0, "c is looking and need not be woken");
-    ok(weft_waits_sleep(s.server.waits, c, false), "c found nothing");
+    ok(weft_waits_sleep(s.server.waits, c, WEFT_NEVER), "c found nothing");
     ok(next_again(&s) == c, "c looks again at once: a handed its wake to c");
     s.finds = 1;
     run(&s, c);

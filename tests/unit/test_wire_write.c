@@ -116,9 +116,11 @@ static const struct trip trip[] = {
      "\"error\":{\"class\":\"c\",\"message\":null},\"run_at\":null}"},
     {"lane", &weft_wire_lane,
      "{\"lane\":\"l\",\"paused\":true,\"max_running\":5,\"retention_ms\":60000,"
-     "\"weights\":{\"a\":2,\"b\":3}}"},
+     "\"weights\":{\"a\":2,\"b\":3},\"window\":{\"limit\":5,\"per_ms\":1000},"
+     "\"rate\":{\"limit\":2,\"per_ms\":500,\"burst\":3}}"},
     {"plain lane", &weft_wire_lane,
-     "{\"lane\":\"l\",\"paused\":false,\"max_running\":0,\"retention_ms\":0,\"weights\":{}}"},
+     "{\"lane\":\"l\",\"paused\":false,\"max_running\":0,\"retention_ms\":0,\"weights\":{},"
+     "\"window\":null,\"rate\":null}"},
     {"lane count", &weft_wire_lane_count,
      "{\"lane\":\"l\",\"ready\":1,\"delayed\":2,\"blocked\":3,\"running\":4,\"suspended\":5,"
      "\"held\":6,\"succeeded_1h\":7,\"failed_1h\":8,\"draining\":9,"

@@ -30,9 +30,11 @@ static enum weft_rc claim(const struct weft_via *via, const struct weft_op_call 
     struct weft_look look;
     weft_look_init(&look, via->weft, WEFT_CHANGE_READY, wait_ms);
     enum weft_rc rc;
-    do
+    do {
         rc = weft_engine_call(via->weft->engine, call, err);
-    while (!rc && result->count == 0 && wait_ms > 0 && weft_look_again(&look, via));
+        if (!rc && result->opens_in_us && result->opens_in_us < look.pause_us)
+            look.pause_us = result->opens_in_us;
+    } while (!rc && result->count == 0 && wait_ms > 0 && weft_look_again(&look, via));
     return rc;
 }
 

@@ -118,7 +118,8 @@ struct weft_claim_summary {
     uint32_t wanted;
     size_t count;
     bool contended;
-    bool waited; /* for work, at the server: the next one may follow at once */
+    weft_usec opens_in_us; /* as in struct weft_claim_result */
+    bool waited;           /* for work, at the server: the next one may follow at once */
 };
 
 /* A lease that was ended before the answer of its claim was taken in. */

@@ -188,6 +188,8 @@ static void pace_claims(struct weft_worker *worker, const struct weft_claim_summ
     weft_usec wait_us = at_once ? 0 : worker->options.poll_ms * WEFT_MS;
     if (summary->contended && wait_us > CONTENDED_US)
         wait_us = CONTENDED_US;
+    if (summary->opens_in_us && wait_us > summary->opens_in_us)
+        wait_us = summary->opens_in_us;
     worker->claim.at_us = weft_mono_us() + wait_us;
 }
 
@@ -203,7 +205,8 @@ static void claim_here(struct weft_worker *worker, uint32_t room)
     if (weft_keeper_note_result(worker, &worker->claim, rc, &err))
         pace_claims(worker, &(struct weft_claim_summary){.wanted = room,
                                                          .count = claimed.count,
-                                                         .contended = claimed.contended});
+                                                         .contended = claimed.contended,
+                                                         .opens_in_us = claimed.opens_in_us});
     if (claimed.count == 0) {
         weft_arena_free(arena);
         return;

@@ -6,35 +6,23 @@
  */
 
 #include "base/limits.h"
-#include "cmd/cli/output.h"
-#include "cmd/cli/text.h"
+#include "cmd/admin/limit_args.h"
 
 #include <inttypes.h>
 #include <string.h>
 
 /* ---- Looking --------------------------------------------------------------------------------- */
 
-/* As it would be typed: 100/1m. */
-static const char *per_text(struct weft_arena *arena, int64_t limit, int64_t per_ms)
-{
-    if (limit == 0)
-        return "-";
-    return weft_arena_printf(arena, "%" PRId64 "/%s", limit, weft_duration_text(arena, per_ms));
-}
-
 static void put_limits(struct weft_table *table, const void *item)
 {
     const struct weft_gate *gate = item;
     const struct weft_limits *limits = &gate->limits;
-    struct weft_arena *arena = weft_table_arena(table);
     if (limits->max_running > 0)
         weft_table_cell(table, "%" PRId64, limits->max_running);
     else
         weft_table_cell(table, "-");
-    weft_table_cell(table, "%s", per_text(arena, limits->window.limit, limits->window.per_ms));
-    weft_table_cell(
-        table, "%s%s", per_text(arena, limits->rate.limit, limits->rate.per_ms),
-        limits->rate.burst ? weft_arena_printf(arena, " burst %" PRId64, limits->rate.burst) : "");
+    weft_table_cell(table, "%s", weft_window_text(weft_table_arena(table), &limits->window));
+    weft_table_cell(table, "%s", weft_rate_text(weft_table_arena(table), &limits->rate));
 }
 
 #define AT(member) offsetof(struct weft_gate, member)
@@ -77,23 +65,6 @@ static enum weft_exit show_all(const struct weft_cli *cli, struct weft *weft)
 
 /* ---- Setting --------------------------------------------------------------------------------- */
 
-/* N/TIME; 0 takes the limit away. */
-static void read_per(const struct weft_cli *cli, const char *option, int64_t *limit,
-                     int64_t *per_ms)
-{
-    const char *text = weft_cli_get(cli, option);
-    if (!text)
-        return;
-    const char *slash = strchr(text, '/');
-    const char *number =
-        slash ? weft_arena_printf(cli->arena, "%.*s", (int)(slash - text), text) : text;
-    *per_ms = 0;
-    if (!weft_number_typed(number, limit) || (*limit != 0) != (slash != NULL) ||
-        (slash && !weft_duration_typed(slash + 1, per_ms)))
-        weft_cli_usage(cli, "--%s is '%s': it must be N/TIME, for example 100/1m, or 0", option,
-                       text);
-}
-
 static enum weft_exit set(const struct weft_cli *cli, struct weft *weft, const char *name)
 {
     struct weft_err err = {0};
@@ -103,11 +74,7 @@ static enum weft_exit set(const struct weft_cli *cli, struct weft *weft, const c
         return weft_cli_fail(&err);
     struct weft_limits *limits = &gate.limits;
     limits->max_running = weft_cli_i64(cli, "max-running", 0, 1000000000, limits->max_running);
-    read_per(cli, "window", &limits->window.limit, &limits->window.per_ms);
-    read_per(cli, "rate", &limits->rate.limit, &limits->rate.per_ms);
-    if (weft_cli_has(cli, "rate"))
-        limits->rate.burst = 0;
-    limits->rate.burst = weft_cli_i64(cli, "burst", 0, 1000000000, limits->rate.burst);
+    weft_limit_args_read(cli, &limits->window, &limits->rate);
     if (weft_gate_put(weft, &gate, &err))
         return weft_cli_fail(&err);
     return show_one(cli, weft, name);
@@ -171,9 +138,7 @@ const struct weft_command weft_command_gate = {
     .option =
         (const struct weft_option[]){
             {"max-running", 0, "N", "ready and running ones at a time; 0: no limit", NULL},
-            {"window", 0, "N/TIME", "at most N starts in any span of TIME; 0: no limit", NULL},
-            {"rate", 0, "N/TIME", "N starts in each TIME on average; 0: no limit", NULL},
-            {"burst", 0, "N", "with a rate: up to N at once; 0: as many as the rate", NULL},
+            WEFT_LIMIT_OPTIONS,
             {"prefix", 0, "TEXT", "list only names that begin so", NULL},
             {"remove", 0, NULL, "remove its limits", NULL},
             {.name = NULL},

@@ -10,7 +10,7 @@
  */
 
 #include "base/limits.h"
-#include "cmd/cli/output.h"
+#include "cmd/admin/limit_args.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -78,6 +78,8 @@ static void put_settings(struct weft_table *table, const void *item)
         weft_table_cell(table, "%d", lane->max_running);
     else
         weft_table_cell(table, "-");
+    weft_table_cell(table, "%s", weft_window_text(weft_table_arena(table), &lane->window));
+    weft_table_cell(table, "%s", weft_rate_text(weft_table_arena(table), &lane->rate));
     if (lane->retention_ms > 0)
         weft_table_cell(table, "%s",
                         weft_duration_text(weft_table_arena(table), lane->retention_ms));
@@ -96,6 +98,8 @@ static const struct weft_column columns[] = {
     {"LANE", WEFT_LEFT, 2, weft_cell_text, offsetof(struct row, lane.name)},
     {"CLAIMS", WEFT_LEFT, 0, put_settings, 0},
     {"LIMIT", WEFT_RIGHT, 0, NULL, 0},
+    {"WINDOW", WEFT_RIGHT, 2, NULL, 0},
+    {"RATE", WEFT_RIGHT, 3, NULL, 0},
     {"KEPT", WEFT_RIGHT, 0, NULL, 0},
     {"READY", WEFT_RIGHT, 0, NULL, 0},
     {"RUNNING", WEFT_RIGHT, 0, NULL, 0},
@@ -164,8 +168,8 @@ static enum weft_exit show(const struct weft_cli *cli, struct weft *weft, const 
 /* The first option that changes the lane; NULL: none was given. */
 static const char *first_change(const struct weft_cli *cli)
 {
-    static const char *const changes[] = {"pause",     "resume", "max-running",
-                                          "retention", "weight", "create"};
+    static const char *const changes[] = {"pause", "resume",    "max-running", "window", "rate",
+                                          "burst", "retention", "weight",      "create"};
     for (size_t i = 0; i < WEFT_LEN(changes); i++)
         if (weft_cli_has(cli, changes[i]))
             return changes[i];
@@ -208,6 +212,7 @@ static void amend(const struct weft_cli *cli, struct weft_lane *lane)
     if (weft_cli_has(cli, "pause") || weft_cli_has(cli, "resume"))
         lane->paused = weft_cli_has(cli, "pause");
     lane->max_running = (int32_t)weft_cli_i64(cli, "max-running", 0, INT32_MAX, lane->max_running);
+    weft_limit_args_read(cli, &lane->window, &lane->rate);
     lane->retention_ms = weft_cli_ms(cli, "retention", 0, WEFT_DELAY_MAX_MS, lane->retention_ms);
 }
 
@@ -274,7 +279,8 @@ const struct weft_command weft_command_lanes = {
     .summary = "show lanes, pause and limit them",
     .about =
         "Nothing is claimed from a paused lane; its work stays ready, and what runs goes on. A "
-        "limit holds over all workers together. Tenants of a lane take turns by their "
+        "limit holds over all workers together: --max-running of what runs at once, --window and "
+        "--rate of how often executions start. Tenants of a lane take turns by their "
         "weights; one without a weight has 1. Outcomes are kept for the time of --retention, "
         "unless their policy says otherwise; failed and expired ones four times as long. What an "
         "option does not name stays as it is.\n\n"
@@ -283,17 +289,20 @@ const struct weft_command weft_command_lanes = {
         "may be mistyped; with --create they are made before its first work. With --remove the "
         "settings go and the defaults hold again, also for how long its outcomes are kept; a "
         "lane that work uses stays in the list.\n\n"
-        "The columns are CLAIMS, whether it is open or paused; LIMIT, of what runs at once; KEPT, "
-        "how long outcomes are kept; READY and RUNNING, how many executions wait for a worker and "
+        "The columns are CLAIMS, whether it is open or paused; LIMIT, of what runs at once; WINDOW "
+        "and RATE, of starts; KEPT, how long outcomes are kept; READY and RUNNING, how many "
+        "executions wait for a worker and "
         "are held by one; WEIGHTS, of tenants.",
     .example =
         "weft lanes\nweft lanes mail --pause\nweft lanes gpu --max-running 4 --weight acme=3\n"
+        "weft lanes api --window 100/1m --rate 10/1s --burst 20\n"
         "weft lanes nightly --pause --create\nweft lanes nightly --remove",
     .option =
         (const struct weft_option[]){
             {"pause", 0, NULL, "claim nothing from it", NULL},
             {"resume", 0, NULL, "claim from it again", NULL},
             {"max-running", 0, "N", "at most so many at once; 0: no limit", NULL},
+            WEFT_LIMIT_OPTIONS,
             {"retention", 0, "TIME", "how long outcomes are kept; 0: as by default, 7d", NULL},
             {"weight", 0, "TENANT=N", "give a tenant N turns; 0 forgets it; may be repeated", NULL},
             {"create", 0, NULL, "set up a lane that nothing uses yet", NULL},

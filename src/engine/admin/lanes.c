@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Lane settings: pause, limit, retention, tenant weights. */
+/* Lane settings: pause, limits, retention, tenant weights. */
 
 #include "engine/admin/lanes.h"
 
@@ -9,6 +9,7 @@
 #include "base/err.h"
 #include "base/json.h"
 #include "base/str.h"
+#include "core/limit.h"
 #include "core/spec.h"
 #include "engine/engine_state.h"
 
@@ -19,11 +20,20 @@ enum {
     WEIGHT_MAX = 1000,
     WEIGHTS_MAX = 1000,
     WEIGHTS_TEXT_MAX = 1 << 18,
+    OLDEST_BINARY = 29, /* the first that knows windows and rates of lanes */
 };
+
+static bool is_timed(const struct weft_lane *lane)
+{
+    return lane->window.limit || lane->rate.limit;
+}
 
 static enum weft_rc check_lane(const struct weft_lane *lane, struct weft_err *err)
 {
+    const struct weft_limits limits = {.window = lane->window, .rate = lane->rate};
     enum weft_rc rc = weft_name_check(lane->name, "lane", err);
+    if (!rc)
+        rc = weft_limits_check(&limits, err);
     if (rc)
         return rc;
     if (lane->max_running < 0)
@@ -92,7 +102,13 @@ enum weft_rc weft_engine_lane_put(struct weft_engine *engine, const char *ns,
                                   .paused = lane->paused,
                                   .max_running = lane->max_running,
                                   .retention_us = lane->retention_ms * WEFT_MS,
-                                  .weights = weights_text(lane, arena)};
+                                  .weights = weights_text(lane, arena),
+                                  .window_limit = lane->window.limit,
+                                  .window_us = lane->window.per_ms * WEFT_MS,
+                                  .rate_limit = lane->rate.limit,
+                                  .rate_us = lane->rate.per_ms * WEFT_MS,
+                                  .rate_burst = lane->rate.burst,
+                                  .oldest = is_timed(lane) ? OLDEST_BINARY : 0};
     rc = weft_tx_once(engine, WEFT_TX_WRITE, &call, arena, NULL, err);
     weft_arena_free(arena);
     /* This process knows at once; others read weights within a second, pause and limit at once. */
@@ -134,6 +150,8 @@ static void read_settings(const struct weft_settings_out *row, struct weft_arena
     ret_lane->paused = row->paused;
     ret_lane->max_running = row->max_running;
     ret_lane->retention_ms = row->retention_us / WEFT_MS;
+    ret_lane->window = (struct weft_window){row->window_limit, row->window_us / WEFT_MS};
+    ret_lane->rate = (struct weft_rate){row->rate_limit, row->rate_us / WEFT_MS, row->rate_burst};
     read_weights(row->weights, arena, ret_lane);
 }
 
@@ -252,6 +270,21 @@ static enum weft_rc is_used(struct weft_engine *engine, const struct weft_name_w
     for (size_t i = 0; !rc && i < hours.count; i++)
         *ret_used |= hours.item[i].lane == lane->id;
     return rc;
+}
+
+enum weft_rc weft_lane_settings_read(struct weft_engine *engine, int32_t lane,
+                                     struct weft_arena *arena, struct weft_lane *ret_lane,
+                                     int64_t *ret_full_ns, struct weft_err *err)
+{
+    struct weft_call call;
+    struct weft_rows rows = {0};
+    weft_call_lane_get(&call, arena)->lane = lane;
+    enum weft_rc rc = weft_tx_once(engine, WEFT_TX_READ, &call, arena, &rows, err);
+    if (rc || rows.count == 0)
+        return rc;
+    read_settings(weft_out_settings(&rows, 0), arena, ret_lane);
+    *ret_full_ns = weft_out_lane_get(&rows)->full_ns.value;
+    return WEFT_OK;
 }
 
 enum weft_rc weft_engine_lane(struct weft_engine *engine, const char *ns, const char *name,

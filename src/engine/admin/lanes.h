@@ -33,6 +33,13 @@ WEFT_MUST_CHECK enum weft_rc weft_engine_lane(struct weft_engine *engine, const 
                                               const char *name, struct weft_arena *arena,
                                               struct weft_lane *ret_lane, struct weft_err *err);
 
+/* The settings of a lane by its number, and the bucket of its rate; untouched when there are none.
+ */
+WEFT_MUST_CHECK enum weft_rc weft_lane_settings_read(struct weft_engine *engine, int32_t lane,
+                                                     struct weft_arena *arena,
+                                                     struct weft_lane *ret_lane,
+                                                     int64_t *ret_full_ns, struct weft_err *err);
+
 /* Removes the settings of a lane; *ret_lane has them. WEFT_NOT_FOUND: the lane has none. */
 WEFT_MUST_CHECK enum weft_rc weft_engine_lane_remove(struct weft_engine *engine, const char *ns,
                                                      const char *name, struct weft_arena *arena,

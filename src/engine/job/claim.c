@@ -155,6 +155,7 @@ static void begin_try(struct weft_tx *tx, struct weft_claiming *all)
     all->chosen = all->no_floors = false;
     all->items = all->members = all->fan_in = all->bytes = all->largest = 0;
     all->contended = false;
+    all->opens_us = WEFT_NEVER;
     all->rounds_left = 0;
     all->item = weft_new_array(all->out, struct weft_claimed, all->items_max + 1);
     all->apart = NULL;
@@ -172,7 +173,9 @@ static enum weft_rc claim_body(struct weft_tx *tx, void *context, struct weft_er
         return run_round(tx, all, true, err);
     }
     enum weft_rc rc = all->limits ? weft_claim_lock_lanes(tx, all, err) : WEFT_OK;
-    return rc ? rc : run_rounds(tx, all, ROUNDS_MAX, err);
+    if (!rc)
+        rc = run_rounds(tx, all, ROUNDS_MAX, err);
+    return rc || !all->limits ? rc : weft_claim_charge_lanes(tx, all, err);
 }
 
 /* A call that goes on in a second transaction: each try of it begins with the result of the first.
@@ -378,6 +381,7 @@ void weft_claim_begin(struct weft_engine *engine, struct weft_joint_call *call,
     size_t count = call->count;
     *all = (struct weft_claiming){.count = count,
                                   .out = call->arena,
+                                  .opens_us = WEFT_NEVER,
                                   .came_us = call->asked_us ? call->asked_us : weft_boot_us()};
     all->request = weft_new_array(arena, struct weft_claim_request, count + 1);
     all->limit = weft_new_array(arena, struct weft_limited, count * WEFT_CLAIM_QUEUES_MAX + 1);
@@ -401,6 +405,15 @@ void weft_claim_begin(struct weft_engine *engine, struct weft_joint_call *call,
                                     .ask = ask_claim,
                                     .take = weft_claim_take_round,
                                     .joins = !call->rc && has_candidates(all) && is_simple(all)};
+}
+
+/* At least a moment, so that a claim that looks again then does not look at once. */
+static weft_usec opens_in(const struct weft_engine *engine, const struct weft_claiming *all)
+{
+    if (all->opens_us == WEFT_NEVER)
+        return 0;
+    weft_usec in_us = all->opens_us - weft_clock_now(engine->clock);
+    return in_us > WEFT_MS ? in_us : WEFT_MS;
 }
 
 void weft_claim_end(struct weft_tx *tx, struct weft_joint_call *call, struct weft_arena *arena)
@@ -428,7 +441,8 @@ void weft_claim_end(struct weft_tx *tx, struct weft_joint_call *call, struct wef
                                        .apart = all->apart,
                                        .count = all->items,
                                        .bytes = all->bytes,
-                                       .contended = all->contended};
+                                       .contended = all->contended,
+                                       .opens_in_us = opens_in(engine, all)};
 }
 
 enum weft_rc weft_engine_claim(struct weft_engine *engine, const char *ns,

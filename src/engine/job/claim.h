@@ -22,6 +22,9 @@ struct weft_claim_result {
     size_t count;
     size_t bytes;   /* that the items carry, besides results of upstreams */
     bool contended; /* see weft_claims; also when the bytes of one call were used up */
+    /* In so long a lane of the claims has room again that its window or rate has closed; 0: there
+     * is none. */
+    weft_usec opens_in_us;
 };
 
 /* Refuses an invalid claim; asks nothing of the store. weft_engine_claim() does this itself. */

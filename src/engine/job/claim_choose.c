@@ -261,7 +261,7 @@ static void add_candidate(struct weft_claiming *all, struct weft_claim_request *
             (struct weft_share){.weight = weight_of(setting, queue->tenant_name)};
     }
     request->tenant[next->share].queues++;
-    if (!setting || setting->max_running == 0)
+    if (!setting || (setting->max_running == 0 && !setting->timed))
         return;
     for (next->lane = 0; next->lane < all->limits; next->lane++)
         if (all->limit[next->lane].lane == queue->lane)

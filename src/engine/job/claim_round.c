@@ -11,19 +11,32 @@
 #include "base/clock.h"
 #include "core/spec.h"
 
-/* ---- Limits ---------------------------------------------------------------------------------- */
+enum { STARTS_MAX = 1000 }; /* rows of lane_start in a span */
 
-/* How many more a lane may have running: its limit less its leases, draining ones included. */
-static uint32_t room_in(const struct weft_rows *running, int32_t lane, int64_t most)
+/* ---- Limits of lanes --------------------------------------------------------------------------
+ */
+
+static struct weft_limits limits_of(const struct weft_lane_lock_out *row)
 {
-    if (most == 0)
-        return UINT32_MAX; /* the limit was lifted */
-    for (size_t i = 0; i < running->count; i++) {
-        const struct weft_lane_running_out *row = &weft_out_lane_running(running)[i];
-        if (row->lane == lane && row->running < most)
-            return (uint32_t)(most - row->running);
-    }
-    return 0;
+    return (struct weft_limits){.max_running = row->max_running,
+                                .window = {row->window_limit, row->window_us / WEFT_MS},
+                                .rate = {row->rate_limit, row->rate_us / WEFT_MS, row->rate_burst}};
+}
+
+/* How many more a lane may start: its leases count, draining ones included, and its starts. */
+static void look_at_lane(struct weft_limited *limit, const struct weft_rows *running)
+{
+    const struct weft_lane_running_out *row = weft_out_lane_running(running);
+    size_t i = 0;
+    while (i < running->count && row[i].lane != limit->lane)
+        i++;
+    if (i == running->count)
+        return;
+    limit->now.running = row[i].running;
+    limit->now.started = row[i].started;
+    limit->now.oldest_us = row[i].oldest.value;
+    int64_t room = weft_limit_room(&limit->limits, &limit->now).room;
+    limit->left = room < UINT32_MAX ? (uint32_t)room : UINT32_MAX;
 }
 
 enum weft_rc weft_claim_lock_lanes(struct weft_tx *tx, struct weft_claiming *all,
@@ -33,7 +46,8 @@ enum weft_rc weft_claim_lock_lanes(struct weft_tx *tx, struct weft_claiming *all
     struct weft_rows locked, running;
     struct weft_lane_lock_in *lock_in = weft_call_lane_lock(&lock, tx->arena, all->limits);
     for (size_t i = 0; i < all->limits; i++) {
-        all->limit[i].left = 0; /* a lane that another claim holds gives nothing */
+        /* a lane that another claim holds gives nothing */
+        all->limit[i] = (struct weft_limited){.lane = all->limit[i].lane};
         lock_in->row[i].lane = all->limit[i].lane;
     }
     enum weft_rc rc = weft_tx_run(tx, &lock, 1, &locked, err);
@@ -43,21 +57,78 @@ enum weft_rc weft_claim_lock_lanes(struct weft_tx *tx, struct weft_claiming *all
     struct weft_lane_running_in *count_in = weft_call_lane_running(&count, tx->arena, locked.count);
     count_in->now = tx->now_us;
     const struct weft_lane_lock_out *row = weft_out_lane_lock(&locked);
-    for (size_t i = 0; i < locked.count; i++)
-        count_in->row[i].lane = row[i].lane;
+    for (size_t k = 0; k < locked.count; k++) {
+        struct weft_limits limits = limits_of(&row[k]);
+        count_in->row[k].lane = row[k].lane;
+        count_in->row[k].span = weft_window_span(&limits.window);
+    }
     rc = weft_tx_run(tx, &count, 1, &running, err);
     if (rc)
         return rc;
     for (size_t i = 0; i < all->limits; i++)
         for (size_t k = 0; k < locked.count; k++)
-            if (row[k].lane == all->limit[i].lane)
-                all->limit[i].left = room_in(&running, all->limit[i].lane, row[k].max_running);
+            if (row[k].lane == all->limit[i].lane) {
+                all->limit[i].limits = limits_of(&row[k]);
+                all->limit[i].now =
+                    (struct weft_limit_now){.now_us = tx->now_us, .full_ns = row[k].full_ns.value};
+                look_at_lane(&all->limit[i], &running);
+            }
     /*
      * The leases counted as gone ended before this moment, at times that are not ahead of the
-     * store's; this start is not behind it. So recorded starts and ends never overlap.
+     * store's; this start is not behind it. So recorded starts and ends never overlap. The same
+     * holds for windows: starts were counted up to an earlier moment than the one they are
+     * recorded at, so a start counts for a little longer than its window.
      */
     tx->now_us = weft_clock_latest(tx->engine->clock);
     return WEFT_OK;
+}
+
+/* When a start counts in a window: the end of the thousandth of the span that it falls into. */
+static weft_usec counted_at(const struct weft_window *window, weft_usec now_us)
+{
+    weft_usec grain_us = window->per_ms * WEFT_MS / STARTS_MAX;
+    return grain_us ? now_us + grain_us - now_us % grain_us : now_us;
+}
+
+/* Counts the starts of this transaction. */
+static void charge(struct weft_limited *limit, weft_usec now_us, struct weft_lane_charge_item *item)
+{
+    const struct weft_limits *limits = &limit->limits;
+    struct weft_limit_now *now = &limit->now;
+    weft_usec at_us = counted_at(&limits->window, now_us);
+    if (limits->rate.limit)
+        now->full_ns = weft_rate_take(&limits->rate, now->full_ns, now_us, limit->given);
+    if (now->started == 0)
+        now->oldest_us = at_us;
+    now->now_us = now_us;
+    now->started += limit->given;
+    now->running += limit->given;
+    *item = (struct weft_lane_charge_item){
+        .lane = limit->lane,
+        .at = at_us,
+        .count = limits->window.limit ? limit->given : 0,
+        .full_ns = {.value = now->full_ns, .set = limits->rate.limit > 0},
+        .until = now_us - weft_window_span(&limits->window)};
+}
+
+enum weft_rc weft_claim_charge_lanes(struct weft_tx *tx, struct weft_claiming *all,
+                                     struct weft_err *err)
+{
+    struct weft_call call;
+    size_t rows = 0;
+    struct weft_lane_charge_in *in = weft_call_lane_charge(&call, tx->arena, all->limits + 1);
+    for (size_t i = 0; i < all->limits; i++) {
+        struct weft_limited *limit = &all->limit[i];
+        if (!limit->limits.window.limit && !limit->limits.rate.limit)
+            continue;
+        if (limit->given > 0)
+            charge(limit, tx->now_us, &in->row[rows++]);
+        struct weft_limit_room room = weft_limit_room(&limit->limits, &limit->now);
+        if (room.room == 0 && room.next_us < all->opens_us)
+            all->opens_us = room.next_us;
+    }
+    call.rows = rows;
+    return rows ? weft_tx_last(tx, &call, 1, NULL, err) : WEFT_OK;
 }
 
 /* ---- The plan of a round --------------------------------------------------------------------- */
@@ -282,6 +353,8 @@ static void give(struct weft_claiming *all, struct weft_want *want, const struct
     want->bytes += size;
     want->got++;
     want->candidate->fruitful = true;
+    if (want->candidate->lane != WEFT_NO_LANE)
+        all->limit[want->candidate->lane].given++;
     want->request->left--;
 }
 

@@ -9,6 +9,7 @@
 
 #include "base/limits.h"
 #include "core/capset.h"
+#include "core/limit.h"
 #include "core/share.h"
 #include "engine/engine_state.h"
 #include "engine/job/claim.h"
@@ -25,10 +26,13 @@ struct weft_candidate {
 };
 #define WEFT_NO_LANE SIZE_MAX
 
-/* A lane with a limit, under lock in this transaction. */
+/* A lane with a limit. */
 struct weft_limited {
     int32_t lane;
-    uint32_t left; /* room for so many more leases */
+    uint32_t left;  /* room for so many more leases; 0 unless this transaction has its lock */
+    uint32_t given; /* leases of this transaction */
+    struct weft_limits limits;
+    struct weft_limit_now now; /* before this transaction */
 };
 
 struct weft_claim_tenant {
@@ -89,6 +93,7 @@ struct weft_claiming {
     struct weft_want *want; /* of the round; in the arena of the transaction */
     size_t wants;
     bool contended;
+    weft_usec opens_us; /* the store's clock: a lane that is full by time has room; WEFT_NEVER */
     struct weft_walks walks; /* lanes whose queues may have to be looked for: see ready.c */
     enum weft_ready_age age; /* of the oldest list that a claim of this call needs */
     bool fresh;              /* the list was read anew for this call */
@@ -116,6 +121,10 @@ void weft_claim_keep_turns(struct weft_engine *engine, const struct weft_claim_r
 /* Locks the lanes that have a limit, then counts their leases with a snapshot from after that. */
 WEFT_MUST_CHECK enum weft_rc weft_claim_lock_lanes(struct weft_tx *tx, struct weft_claiming *all,
                                                    struct weft_err *err);
+
+/* Records what was started in lanes with a window or a rate. Their locks are held. */
+WEFT_MUST_CHECK enum weft_rc weft_claim_charge_lanes(struct weft_tx *tx, struct weft_claiming *all,
+                                                     struct weft_err *err);
 
 /* Plans a round and writes its statement, unless all->wants is 0: no request can get more. */
 WEFT_MUST_CHECK enum weft_rc weft_claim_plan_round(struct weft_tx *tx, struct weft_claiming *all,

@@ -174,12 +174,11 @@ static bool put_memory(struct admitting *all, struct gate *gate, struct weft_gat
     all->more |= waits && room.room > 0 && gate->take > 0;
     if (next_us < all->next_us)
         all->next_us = next_us;
-    weft_usec span_us = gate->limits.window.per_ms * WEFT_MS;
     *item = (struct weft_gate_keep_item){
         .name = row->name,
         .full_ns = rate ? weft_unless_zero(now.full_ns) : (struct weft_opt_i64){0},
         .next = {.value = next_us, .set = next_us != WEFT_NEVER},
-        .until = now.now_us - span_us - span_us / WEFT_WINDOW_SLACK};
+        .until = now.now_us - weft_window_span(&gate->limits.window)};
     return item->next.set || row->next.set || item->full_ns.value != row->full_ns.value ||
            gate->limits.window.limit > 0;
 }

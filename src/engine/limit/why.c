@@ -43,6 +43,8 @@ struct answer {
     struct weft_buf buf; /* of the detail */
     struct weft_json_writer detail;
     const char *text;
+    struct weft_lane lane; /* of a ready one */
+    weft_usec opens_us;    /* when time makes room in its lane; WEFT_NEVER */
 };
 
 #define SAY(answer, ...) ((answer)->text = weft_arena_printf((answer)->arena, __VA_ARGS__))
@@ -78,28 +80,52 @@ static bool serves(const struct answer *answer, const struct weft_worker_info *w
     return lane < worker->lane_count && has == execution->capability_count;
 }
 
+/* The settings of the lane, and what it runs if it has limits. */
+static enum weft_rc look_at_limits(struct answer *answer, int32_t lane, struct weft_err *err)
+{
+    struct weft_engine *engine = answer->engine;
+    struct weft_arena *arena = answer->arena;
+    struct weft_lane *settings = &answer->lane;
+    struct weft_call call;
+    struct weft_rows rows = {0};
+    int64_t full_ns = 0;
+    enum weft_rc rc = weft_lane_settings_read(engine, lane, arena, settings, &full_ns, err);
+    const struct weft_limits limits = {
+        .max_running = settings->max_running, .window = settings->window, .rate = settings->rate};
+    answer->facts.lane_paused = settings->paused;
+    answer->opens_us = WEFT_NEVER;
+    if (rc || !weft_limits_set(&limits))
+        return rc;
+    weft_usec now_us = weft_clock_now(engine->clock);
+    struct weft_lane_running_in *running = weft_call_lane_running(&call, arena, 1);
+    running->now = now_us;
+    running->row[0].lane = lane;
+    running->row[0].span = weft_window_span(&limits.window);
+    rc = weft_tx_once(engine, WEFT_TX_READ, &call, arena, &rows, err);
+    if (rc || rows.count == 0)
+        return rc;
+    const struct weft_lane_running_out *row = weft_out_lane_running(&rows);
+    const struct weft_limit_now now = {.now_us = now_us,
+                                       .running = row->running,
+                                       .started = row->started,
+                                       .oldest_us = row->oldest.value,
+                                       .full_ns = full_ns};
+    struct weft_limit_room room = weft_limit_room(&limits, &now);
+    answer->facts.lane_max = limits.max_running;
+    answer->facts.lane_running = row->running;
+    answer->facts.lane_limit = room.room > 0 ? WEFT_LIMIT_NONE : room.by;
+    answer->opens_us = room.next_us;
+    return WEFT_OK;
+}
+
 static enum weft_rc look_at_lane(struct answer *answer, struct weft_err *err)
 {
     struct weft_engine *engine = answer->engine;
     struct weft_name_want lane = {.sort = WEFT_NAME_LANE, .text = answer->execution.lane};
-    struct weft_call call[2];
-    struct weft_rows rows[2] = {0};
     enum weft_rc rc = weft_find_in_namespace(engine, answer->execution.ns, "lane", &lane, err);
     if (rc)
         return rc;
-    weft_call_lane_get(&call[0], answer->arena)->lane = lane.id;
-    struct weft_lane_running_in *running = weft_call_lane_running(&call[1], answer->arena, 1);
-    running->now = weft_clock_now(engine->clock);
-    running->row[0].lane = lane.id;
-    rc = weft_tx_once(engine, WEFT_TX_READ, &call[0], answer->arena, &rows[0], err);
-    if (!rc && rows[0].count > 0) {
-        answer->facts.lane_paused = weft_out_settings(&rows[0], 0)->paused;
-        answer->facts.lane_max = weft_out_settings(&rows[0], 0)->max_running;
-    }
-    if (!rc && answer->facts.lane_max > 0)
-        rc = weft_tx_once(engine, WEFT_TX_READ, &call[1], answer->arena, &rows[1], err);
-    if (!rc && rows[1].count > 0)
-        answer->facts.lane_running = weft_out_lane_running(&rows[1])->running;
+    rc = look_at_limits(answer, lane.id, err);
     struct weft_workers workers = {0};
     if (!rc)
         rc = weft_engine_workers(engine, answer->execution.ns, answer->arena, &workers, err);
@@ -109,6 +135,19 @@ static enum weft_rc look_at_lane(struct answer *answer, struct weft_err *err)
             weft_json_put_text(&answer->detail, workers.item[i].name);
     weft_json_end_array(&answer->detail);
     return rc;
+}
+
+static void say_rate_of_lane(struct answer *answer)
+{
+    bool window = answer->facts.lane_limit == WEFT_LIMIT_WINDOW;
+    const struct weft_lane *lane = &answer->lane;
+    add_moment(answer, "next_at", answer->opens_us);
+    SAY(answer,
+        "lane '%s' lets %" PRId64 " start %s %" PRId64
+        " ms: the next may start at %s, if no other is ahead of it",
+        answer->execution.lane, window ? lane->window.limit : lane->rate.limit,
+        window ? "in any" : "each", window ? lane->window.per_ms : lane->rate.per_ms,
+        moment(answer, answer->opens_us));
 }
 
 static void say_ready(struct answer *answer, enum weft_reason reason)
@@ -129,6 +168,8 @@ static void say_ready(struct answer *answer, enum weft_reason reason)
             " at once: it runs when one of them "
             "ends and no other is ahead of it",
             execution->lane, facts->lane_running, facts->lane_max);
+    else if (reason == WEFT_REASON_RATE)
+        say_rate_of_lane(answer);
     else if (reason == WEFT_REASON_NO_WORKER)
         SAY(answer,
             "no worker was seen in the last minutes that serves lane '%s'%s: it runs when "

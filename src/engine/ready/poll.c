@@ -108,7 +108,8 @@ static void read_rows(struct weft_engine *engine, const struct weft_rows *rows,
             lane[list->lane_count++] = (struct weft_lane_setting){
                 .lane = a,
                 .ns = b,
-                .paused = row->c.value,
+                .paused = row->c.value & 1,
+                .timed = row->c.value & 2,
                 .max_running = (int32_t)row->d.value,
                 .weights = row->text,
             };

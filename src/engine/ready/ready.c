@@ -154,6 +154,7 @@ static struct weft_lane_setting *read_lanes(const struct weft_rows *rows, struct
             .lane = row[i].lane,
             .ns = row[i].namespace,
             .paused = row[i].paused,
+            .timed = row[i].timed,
             .max_running = row[i].max_running,
             .weights = row[i].weights,
         };

@@ -15,6 +15,7 @@ struct weft_lane_setting {
     int32_t lane; /* first: weft_i32_order() sorts and finds settings by it */
     int32_t ns;
     bool paused;
+    bool timed; /* it has a window or a rate */
     int32_t max_running;
     const char *weights; /* JSON text or NULL */
 };

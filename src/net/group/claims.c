@@ -42,6 +42,8 @@
 #include <string.h>
 
 enum {
+    LOOKS_A_MS = 16,         /* at a lane that time opens */
+    SOON_US = 5000,          /* a lane was just being claimed from by another process */
     LARGE_ANSWER = 64 << 10, /* counted before the loop has it */
     HUGE_ANSWER = 1 << 20, /* cut to size as well: for smaller ones that costs more than it frees */
 };
@@ -183,6 +185,19 @@ static bool refuse_late(struct weft_request *request)
     return true;
 }
 
+/*
+ * When a claim that found nothing looks again by itself. Many workers may wait for the next start
+ * of one lane, and the first of them takes it: so of the claims that looked together a few look
+ * again in each millisecond from then on.
+ */
+static weft_usec next_look(const struct weft_claim_result *result, size_t index)
+{
+    weft_usec now_us = weft_boot_us(), at_us = WEFT_NEVER;
+    if (result->opens_in_us)
+        at_us = now_us + result->opens_in_us + (weft_usec)(index / LOOKS_A_MS) * WEFT_MS;
+    return result->contended && at_us > now_us + SOON_US ? now_us + SOON_US : at_us;
+}
+
 /* Writes the answer of one request, or puts it to sleep (false): then it is the list's. */
 static bool settle(struct weft_request *request, const struct weft_claim_result *result,
                    size_t index)
@@ -192,7 +207,7 @@ static bool settle(struct weft_request *request, const struct weft_claim_result 
     size_t got = hold(request, result, index);
     if (got == 0 && state->until_us) {
         state->slept = true;
-        if (weft_waits_sleep(server->waits, request, result->contended))
+        if (weft_waits_sleep(server->waits, request, next_look(result, index)))
             return false;
     }
     answer_items(request, result, index);

@@ -225,9 +225,9 @@ bool weft_waits_park(struct weft_waits *waits, struct weft_request *request,
     return sleep_until(waits, waiter, weft_boot_us() + waiter->pause_us, true);
 }
 
-bool weft_waits_sleep(struct weft_waits *waits, struct weft_request *request, bool soon)
+bool weft_waits_sleep(struct weft_waits *waits, struct weft_request *request, weft_usec look_us)
 {
-    return sleep_until(waits, request->waiter, soon ? weft_boot_us() + SOON_US : WEFT_NEVER, false);
+    return sleep_until(waits, request->waiter, look_us, false);
 }
 
 /* The first claim that may be of the namespace of a queue; NULL when none can be. Locked. */

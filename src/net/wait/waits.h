@@ -62,10 +62,11 @@ void weft_waits_leave(struct weft_waits *waits, struct weft_request *request,
                       enum weft_wait_end end);
 /*
  * It found nothing. False: it must not sleep (its time is up, or the server stops): the caller
- * answers it. True: the request is the list's from here on; `soon`: it looks again in a moment.
+ * answers it. True: the request is the list's from here on; it looks again at look_us (boot time),
+ * or when a wake comes before that. WEFT_NEVER: only then.
  */
 WEFT_MUST_CHECK bool weft_waits_sleep(struct weft_waits *waits, struct weft_request *request,
-                                      bool soon);
+                                      weft_usec look_us);
 /*
  * A claim finds no room for its answer: the same, and it looks again after a pause, until then. It
  * need not have been entered.
