@@ -16,7 +16,9 @@
 #include "engine/job/joint.h"
 #include "engine/job/leases.h"
 #include "engine/job/submit.h"
+#include "engine/limit/admit.h"
 #include "engine/scan/pass.h"
+#include "engine/tx/commit_effects.h"
 #include "weft/weft.h"
 
 static const struct weft_policy policy = {
@@ -63,6 +65,23 @@ static void prepare_deadline(struct run *run, struct weft_engine *clean)
     const struct weft_spec spec = {
         .kind = run->kind, .lane = run->lane, .deadline_us = run->now_us + 60 * WEFT_SECOND};
     put_work(clean, &spec, ITEMS, run->id);
+}
+
+/* Keeps the key of the gate instead of admitting: the errand is lost. */
+static char lost_gate[WEFT_GATE_KEY];
+
+static void lose_errand(void *context, const char *const *gate, size_t count)
+{
+    (void)context;
+    (void)snprintf(lost_gate, sizeof(lost_gate), "%s", gate[count - 1]);
+}
+
+static void prepare_held(struct run *run, struct weft_engine *clean)
+{
+    const struct weft_spec spec = {.kind = run->kind, .lane = run->lane, .gate = run->lane};
+    weft_engine_on_gates(clean, lose_errand, NULL);
+    put_work(clean, &spec, ITEMS, run->id);
+    weft_engine_on_gates(clean, NULL, NULL);
 }
 
 static void claim_prepared(struct run *run, struct weft_engine *clean)
@@ -478,6 +497,17 @@ static bool lane_is_put(struct run *run, struct weft_engine *clean, const struct
     return found;
 }
 
+static void admit_run(struct run *run, struct weft_engine *engine, struct heard *heard)
+{
+    struct weft_err err = {0};
+    struct weft_admitted admitted = {0};
+    const char *gate = lost_gate;
+    (void)run;
+    enum weft_rc rc = weft_engine_admit(engine, &gate, 1, &admitted, &err);
+    heard->number = admitted.admitted;
+    hear(heard, rc, &err);
+}
+
 /* ---- Passes ---------------------------------------------------------------------------------- */
 
 static void pass_run(struct run *run, struct weft_engine *engine, struct heard *heard,
@@ -507,6 +537,7 @@ PASS(attempt_timeout_run, WEFT_SCANNER_ATTEMPT_TIMEOUT)
 PASS(promoter_run, WEFT_SCANNER_DELAYED_PROMOTER)
 PASS(deadline_run, WEFT_SCANNER_EXECUTION_DEADLINE)
 PASS(intake_run, WEFT_SCANNER_INTAKE)
+PASS(unblock_run, WEFT_SCANNER_UNBLOCK)
 PASS(retention_run, WEFT_SCANNER_RETENTION)
 
 static bool removed(struct run *run, struct weft_engine *clean, const struct heard *heard, size_t i)
