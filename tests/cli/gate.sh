@@ -27,6 +27,8 @@ has "$out" '^customer:1 +- +- +- +0 +1 +2' 'one is ready, two are held'
 id=$("$weft" ls --state held --json | grep -Eo '[0-9a-f-]{36}' | head -n 1)
 exits 0 'why of a held execution' "$weft" why "$id"
 has "$out" "^gate: gate 'customer:1' admits 1 at a time" 'says what would make it run'
+run "$weft" show "$id"
+has "$out" '^gate +customer:1$' 'show has its gate'
 exits 0 'why as JSON' "$weft" why "$id" --json
 has "$out" '"why": *"gate"' 'has the word'
 run "$weft" counts

@@ -250,6 +250,7 @@ static void put_facts(const struct weft_cli *cli, const struct weft_execution *i
     weft_show_text("lane", item->lane);
     weft_show_text("kind", item->kind);
     weft_show_text("tenant", item->tenant);
+    weft_show_text("gate", item->gate);
     weft_show_text("key", item->key);
     if (item->node) {
         weft_id_print(&item->flow, id);

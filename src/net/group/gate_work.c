@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "engine/limit/admit.h"
 #include "net/group/group.h"
+#include "net/metrics.h"
 #include "net/server.h"
 
 #include <pthread.h>
@@ -66,6 +67,7 @@ static void run_task(struct weft_server *server, void *context)
 {
     struct weft_gate_work *work = context;
     struct weft_err err = {0};
+    struct weft_admitted admitted = {0};
     pthread_mutex_lock(&work->lock);
     struct load load = work->next;
     work->next = (struct load){0};
@@ -73,7 +75,8 @@ static void run_task(struct weft_server *server, void *context)
     pthread_mutex_unlock(&work->lock);
     enum weft_rc rc = WEFT_OK;
     if (load.count > 0 && !stopping)
-        rc = weft_engine_admit(server->engine, load.gate, load.count, NULL, &err);
+        rc = weft_engine_admit(server->engine, load.gate, load.count, &admitted, &err);
+    weft_metric_add(server->metrics, WEFT_METRIC_GATE_ADMITTED, 0, admitted.admitted);
     drop(&load);
     if (rc && !work->failing)
         weft_warn("an admission failed; the unblock scanner makes up for it",
