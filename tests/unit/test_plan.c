@@ -30,6 +30,13 @@ static const struct weft_route CLAIM = {
 static const struct weft_route FLOW = {
     .op = &(const struct weft_op_info){.group = WEFT_GROUP_FLOW_SUBMIT}};
 
+static const struct weft_route SUSPEND = {
+    .op = &(const struct weft_op_info){.group = WEFT_GROUP_SUSPEND}};
+static const struct weft_route SIGNAL = {
+    .op = &(const struct weft_op_info){.group = WEFT_GROUP_SIGNAL}};
+static const struct weft_route RENEW = {
+    .op = &(const struct weft_op_info){.group = WEFT_GROUP_RENEW}};
+
 static struct weft_request requests[ASKS];
 static size_t asks_used;
 
@@ -237,6 +244,43 @@ static void test_large_namespace(void)
     }
     (void)run(&plan, WEFT_SECOND);
     is_int(plan.queue[WEFT_GROUP_SUBMIT].apart, 1, "the first waits for no other namespace");
+    empty(&plan);
+}
+
+/* Two small calls at once, whatever their kinds; one that is held up does not count, nor a large
+ * one. */
+static void test_small_calls(void)
+{
+    struct weft_plan plan;
+    weft_usec now_us = WEFT_SECOND;
+    weft_plan_init(&plan, THREADS, THREADS);
+    put(&plan, &SUSPEND, "a", 3);
+    put(&plan, &SIGNAL, "a", 3);
+    put(&plan, &RENEW, "a", 3);
+    put(&plan, &SUBMIT, "b", 1);
+    is_int(run(&plan, now_us), 2, "of four kinds two run at once");
+    is_int(batches[1].part[0].count, 3, "a call has all requests of its kind");
+    is_int(run(&plan, now_us + WEFT_MS), 0, "a millisecond later the others wait still");
+    is_int(weft_plan_next_look(&plan, now_us + WEFT_MS), now_us + 12 * WEFT_MS,
+           "they look when the calls are held up for longer than calls last");
+    is_int(run(&plan, now_us + 12 * WEFT_MS), 2, "calls that are held up keep no other away");
+    empty(&plan);
+
+    weft_plan_init(&plan, THREADS, THREADS);
+    (void)weft_plan_put(&plan, new_ask(&SUSPEND, "a", WEFT_BATCH_MAX));
+    (void)weft_plan_put(&plan, new_ask(&SIGNAL, "a", WEFT_BATCH_MAX));
+    put(&plan, &RENEW, "a", 3);
+    put(&plan, &SUBMIT, "b", 1);
+    is_int(run(&plan, now_us), 4, "large calls run beside two small ones");
+    empty(&plan);
+
+    weft_plan_init(&plan, THREADS, THREADS);
+    put(&plan, &SUSPEND, "a", 1);
+    (void)run(&plan, now_us);
+    end(&plan, 1);
+    put(&plan, &SIGNAL, "a", 1);
+    put(&plan, &RENEW, "a", 1);
+    is_int(run(&plan, now_us), 2, "a call that has ended gives its place back");
     empty(&plan);
 }
 
@@ -558,6 +602,7 @@ int main(void)
     test_classes();
     test_few_threads();
     test_large_namespace();
+    test_small_calls();
     test_large_claim();
     test_one_writer();
     test_side_work();

@@ -35,7 +35,9 @@ struct weft_plan_queue {
     struct weft_fair fair;
     uint32_t running; /* calls under way */
     uint32_t apart;   /* of these: not joint */
-    bool large_next;  /* with one writer: the last call took small lines and left large ones */
+    weft_usec
+        small_us;    /* boot time; when its small call began that is not joint; 0: there is none */
+    bool large_next; /* with one writer: the last call took small lines and left large ones */
 };
 
 struct weft_plan {
@@ -62,6 +64,7 @@ struct weft_batch {
     struct weft_group_part part[WEFT_JOINT_MAX]; /* each with room for WEFT_BATCH_MAX */
     size_t parts;
     struct weft_joint *joint;   /* the call is for several kinds; or NULL */
+    bool small;                 /* it is not joint, and counts as small: see plan.c */
     struct weft_holder *holder; /* the call is of a slow class; or NULL */
     bool side_work;             /* the call has given back the right to write and its place */
 };
