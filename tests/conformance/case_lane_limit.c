@@ -57,10 +57,10 @@ CASE(lane_window_loses_little)
     for (int turn = 0; turn < TURNS; turn++) {
         size_t got = run_up_to(f, turn % 2 ? f->a : f->b, 3);
         for (size_t i = 0; i < got; i++)
-            at[started++] = turn * STEP_MS;
+            at[started++] = (int64_t)turn * STEP_MS;
         int within = 0;
         for (int i = 0; i < started; i++)
-            within += at[i] > turn * STEP_MS - SPAN_MS;
+            within += at[i] > (int64_t)turn * STEP_MS - SPAN_MS;
         most = within > most ? within : most;
         forward_ms(f, STEP_MS);
     }
