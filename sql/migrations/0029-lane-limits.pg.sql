@@ -6,7 +6,7 @@
 --               never has more than about 1,000 rows; they are removed by the next claims that start something.
 --
 -- A binary that does not know these limits would ignore them: the first such setting raises schema.oldest_binary
--- (lane_put). Until a running one notices, the poll shows it the lane as paused.
+-- (lane_put). Until a running one notices, weft.poll() shows it the lane as paused; SQLite has no such function.
 ALTER TABLE weft.lane ADD COLUMN window_limit bigint NOT NULL DEFAULT 0;
 ALTER TABLE weft.lane ADD COLUMN window_us bigint NOT NULL DEFAULT 0;
 ALTER TABLE weft.lane ADD COLUMN rate_limit bigint NOT NULL DEFAULT 0;
