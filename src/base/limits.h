@@ -42,6 +42,15 @@ enum weft_limit {
     WEFT_LEASE_MIN_MS = 1000,
     WEFT_LEASE_MAX_MS = 86400000,
     WEFT_JSON_DEPTH_MAX = 64,
+    WEFT_JSON_POINTER_MAX = 1024,        /* bytes */
+    WEFT_HTTP_URL_MAX = 8192,            /* of an outgoing call, with its query: bytes */
+    WEFT_HTTP_METHOD_MAX = 16,           /* bytes */
+    WEFT_HTTP_HEADERS_MAX = 64,          /* of an outgoing call */
+    WEFT_HTTP_HEADER_NAME_MAX = 128,     /* bytes */
+    WEFT_HTTP_HEADER_VALUE_MAX = 8192,   /* bytes */
+    WEFT_HTTP_HEADERS_BYTES = 32768,     /* names and values of all of them */
+    WEFT_HTTP_FILLS_MAX = 32,            /* parts of a body that come from upstreams */
+    WEFT_HTTP_RETRY_AFTER_MAX_S = 86400, /* a longer Retry-After is cut */
 };
 
 #define WEFT_DELAY_MAX_MS  ((int64_t)10 * 366 * 86400 * 1000) /* ten years */
