@@ -6,9 +6,9 @@
  * The same tables, columns and indexes as the product, the same durable writes: the fact and the
  * living row, the lease on it, and its end with the outcome. Claims take rows in order with SKIP
  * LOCKED, completions are fenced by epoch. One statement and one round trip per operation, in
- * autocommit, prepared, binary, with arrays; settings are made once for the session. What is the
- * same for all rows of a batch is a scalar, ids grow within a batch so that trees are appended to,
- * and nothing is validated, answered item by item, or tried again.
+ * autocommit, prepared, binary, with arrays; settings are made once for the session. A value
+ * that is the same for all rows of a batch is a scalar, ids grow within a batch so that trees are
+ * appended to, and nothing is validated, answered item by item, or tried again.
  */
 
 #include "bench/bench.h"

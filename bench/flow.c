@@ -10,8 +10,9 @@
  *            of them to succeed and the others cancelled, the second wants two, and so on
  *
  * An engine without a server runs the cascade within the call that completes, so a time is that of
- * the call: the commit of the completion is in it, and all that it sets off. What was promised is
- * looked at afterwards, outside of the time: all may be claimed, each worker is told.
+ * the call: the commit of the completion is in it, and all that it sets off. The promised
+ * effects are checked afterwards, outside of the time: all may be claimed, each worker learns of
+ * the cancel.
  */
 
 #include "engine/flow/flow.h"
@@ -98,7 +99,7 @@ static bool complete(struct stage *stage, size_t from, size_t count, weft_usec *
     return true;
 }
 
-/* All that is held but the first must be told that it is cancelled. */
+/* The worker of each held lease but the first must learn that it is cancelled. */
 static bool told_of_cancel(struct stage *stage)
 {
     size_t count = stage->held_count - 1;
@@ -114,7 +115,7 @@ static bool told_of_cancel(struct stage *stage)
         return bench_fail(rc, &err, "renew");
     for (size_t i = 0; i < count; i++)
         if (answer[i].err.rc != WEFT_FENCED || answer[i].fence != WEFT_FENCE_CANCELLED) {
-            (void)fprintf(stderr, "bench: a sibling is not told that it is cancelled\n");
+            (void)fprintf(stderr, "bench: the renewal of a sibling does not report the cancel\n");
             return false;
         }
     return true;

@@ -198,7 +198,7 @@ static bool measure(struct bench *bench)
     if (!check_dir(bench->options.dir) || !open_server(bench) || !run_cases(bench))
         return false;
     if (bench_report_is_empty(bench->report)) {
-        (void)fputs("bench: no cell of the grid fits what was asked for\n", stderr);
+        (void)fputs("bench: no cell of the grid fits the options\n", stderr);
         return false;
     }
     bool holds = bench_report_checks(bench->report, !bench->options.quick);
@@ -230,7 +230,7 @@ int main(int argc, char **argv)
             return 2;
     }
     if (optind < argc) {
-        (void)fprintf(stderr, "bench: what is %s? Try --help\n", argv[optind]);
+        (void)fprintf(stderr, "bench: unexpected argument %s. Try --help\n", argv[optind]);
         return 2;
     }
     bench.options.pg_url = getenv("WEFT_TEST_PG"); /* NOLINT(concurrency-mt-unsafe) */

@@ -7,7 +7,7 @@
  *
  *     pipeline [URL]     sqlite:pipeline.db when no URL is given
  *
- * Run it twice, or in two terminals at once: every job is done once, whoever does it.
+ * Run it twice, or in two terminals at once: every job is done once, by one of the two.
  */
 
 #include <weft/weft.h>
@@ -46,7 +46,7 @@ static enum weft_verdict resize(struct weft_job *job, void *context)
     return WEFT_DONE;
 }
 
-/* Takes its time, tells how far it is, and stops when nobody wants it any more. */
+/* Takes its time, reports its progress, and stops when it is cancelled or the worker stops. */
 static enum weft_verdict report(struct weft_job *job, void *context)
 {
     (void)context;
@@ -59,7 +59,7 @@ static enum weft_verdict report(struct weft_job *job, void *context)
     return WEFT_DONE;
 }
 
-/* Would run for ever: somebody has to cancel it. */
+/* Would run for ever: oversee() cancels it. */
 static enum weft_verdict watch(struct weft_job *job, void *context)
 {
     (void)context;

@@ -9,7 +9,8 @@
 
 enum { DRAWN_MAX = 16 };
 
-/* A flow drawn as text, "a; b:a; c:a,b", with what became of it. The kind of a node is its name. */
+/* A flow drawn as text, "a; b:a; c:a,b", with the answer to its submission. The kind of a node is
+ * its name. */
 struct drawn {
     char text[512];
     struct weft_node node[DRAWN_MAX];

@@ -213,7 +213,7 @@ static void submit_mixed(struct run *run, struct weft_engine *engine, struct hea
     submit_run(run, engine, heard, 1);
 }
 
-/* Whether the execution of item i is there: by its key, or by the number of those without one. */
+/* Whether the execution of item i is there: by its key, or by how many have no key. */
 static bool submitted(struct run *run, struct weft_engine *clean, const struct heard *heard,
                       size_t i)
 {

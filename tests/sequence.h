@@ -68,13 +68,13 @@ void run_init(struct run *run, const struct sequence *sequence, const struct pla
               int number);
 /* An execution of the run as it is now. Its texts may not be looked at. */
 struct weft_execution run_now(struct run *run, struct weft_engine *clean, size_t i);
-/* Lists the executions of this run; what is done is told from that. */
+/* Lists the executions of this run; the checks read from that list which items are done. */
 void run_look(struct run *run, struct weft_engine *clean);
 /* Ends what still lives, so that the next run is alone. */
 void run_done(struct run *run, struct weft_engine *clean);
 /* Later than every lease, delay and deadline that prepare() made. */
 weft_usec run_later(const struct run *run);
-/* What is wrong with what was heard and what is there, NULL when nothing is. */
+/* The mismatch between the answer that was heard and the store, NULL when there is none. */
 const char *run_judge(struct run *run, struct weft_engine *clean, const struct heard *heard);
 /* How many of the items are done. */
 size_t run_done_count(struct run *run, struct weft_engine *clean, const struct heard *heard);

@@ -162,7 +162,7 @@ static struct weft_rows ask(struct weft_engine *engine, struct weft_call *call,
     struct weft_rows rows = {0};
     struct weft_err err = {0};
     if (weft_tx_once(engine, WEFT_TX_READ, call, arena, &rows, &err))
-        bail_out("cannot read what waits: %s", err.text);
+        bail_out("cannot read the waiting rows: %s", err.text);
     return rows;
 }
 

@@ -56,12 +56,12 @@ RETURNING d.queue, d.gate;
 
 -- name: watch_look (worker int)
 -- returns: found int
--- Whether a worker has to be told of a lease. Locks nothing.
+-- Whether an ended lease still has to be reported to its worker. Locks nothing.
 SELECT 1 FROM weft.draining WHERE worker = :worker AND NOT told LIMIT 1;
 
 -- name: watch_take (worker int, batch int)
 -- returns: id uuid, epoch int, ended smallint
--- Marks leases as told. A locked row is being removed, or marked by another watch.
+-- Marks leases as reported. A locked row is being removed, or marked by another watch.
 WITH taken AS MATERIALIZED (
     SELECT d.id, d.epoch FROM weft.draining d
      WHERE d.worker = :worker AND NOT d.told LIMIT :batch

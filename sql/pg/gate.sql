@@ -30,8 +30,8 @@ greatest(@s.max_running, @s.window_limit, @s.rate_limit, @s.rate_burst) + 1
 -- name: gate_look (now bigint, name text[], namespace int[], own text[], class text[])
 -- returns: name text, max_running bigint, window_limit bigint, window_us bigint, rate_limit bigint, rate_us bigint, rate_burst bigint, full_ns bigint?, next bigint?, ready bigint, running bigint, started bigint, oldest bigint?, held bool
 -- What the limits of a gate have to know. Executions are counted by the index live_gate, as far as a limit can tell
--- them apart; a lease that drains counts as running, see draining.sql. Starts within the span of a window are those of
--- executions that run, and those of leases that have ended, which leave a row (gate_ended, live_end): one snapshot
+-- them apart; a lease that drains counts as running, see draining.sql. Starts within the span of a window are the starts of
+-- executions that run, and of leases that have ended, which leave a row (gate_ended, live_end): one snapshot
 -- sees an execution as the one or the other.
 SELECT i.name, coalesce(s.max_running, 0), coalesce(s.window_limit, 0), coalesce(s.window_us, 0),
        coalesce(s.rate_limit, 0), coalesce(s.rate_us, 0), coalesce(s.rate_burst, 0), g.full_ns, g.next,
@@ -168,7 +168,7 @@ SELECT name, max_running, window_limit, window_us, rate_limit, rate_us, rate_bur
 
 -- name: gate_counts (first text[], last text[], most int)
 -- returns: first text, running bigint, ready bigint, held bigint, gates bigint, next bigint?
--- The living executions of the gates from first to last: one gate, or those of a class, up to `most` gates.
+-- The living executions of the gates from first to last: one gate, or the gates of a class, up to `most` gates.
 SELECT i.first, coalesce(sum(c.running), 0)::bigint, coalesce(sum(c.ready), 0)::bigint,
        coalesce(sum(c.held), 0)::bigint, count(c.running), min(c.next)
   FROM unnest(:first, :last) AS i(first, last)

@@ -10,7 +10,7 @@ SELECT @{waitpoint_columns w}
 
 -- name: waitpoints_open (id uuid[])
 -- returns: waitpoint uuid, id uuid, created bigint, expires bigint?, closed bigint?, epoch int, bound int, signals int, key int, replay smallint, name text, condition text, delay bigint
--- The waitpoints of suspended executions, those of the epoch of the suspension, and what it waits for.
+-- The waitpoints of suspended executions that have the epoch of the suspension, and what it waits for.
 SELECT @{waitpoint_columns w}, s.condition, s.delay
   FROM unnest(:id) AS i(id)
  CROSS JOIN LATERAL (SELECT x.epoch, x.condition, x.delay FROM weft.suspension x WHERE x.id = i.id OFFSET 0) s
@@ -30,7 +30,7 @@ SELECT waitpoint, id, created, expires, epoch, bound, 0, key, replay, name, mark
     AS i(waitpoint, id, created, expires, epoch, bound, key, replay, name, marked);
 
 -- name: waitpoint_bind (waitpoint uuid[], bound int[])
--- Pending waitpoints become those of a suspension.
+-- Binds pending waitpoints to a suspension.
 UPDATE weft.waitpoint w SET bound = i.bound
   FROM unnest(:waitpoint, :bound) AS i(waitpoint, bound) WHERE w.waitpoint BETWEEN i.waitpoint AND i.waitpoint;
 
@@ -113,8 +113,8 @@ SELECT * FROM sent;
 -- returns: id uuid, resumed bigint?, by smallint?, epoch int?, waitpoint uuid?, waitpoint_name text?, n int?, at bigint?, effect smallint?, name text?, source text?, key text?, content_type text?, payload bytea?, more bool?
 -- The last resumption of each execution, and the signals of the waitpoints of a suspension (bound null: of the one
 -- that this resumption ended), in the order of their arrival, as long as their payloads are within `bytes` for an
--- execution. One row without a waitpoint: there are no signals. more: the row stands for those beyond, without its
--- payload. Locks nothing: read by the holder of a lease, or for it.
+-- execution. One row without a waitpoint: there are no signals. more: the row stands for itself and all later signals,
+-- without its payload. Locks nothing: read by the holder of a lease, or for it.
 SELECT i.id, i.resumed, i.by, i.epoch, t.waitpoint, t.waitpoint_name, t.n, t.at, t.effect, t.name, t.source, t.key,
        t.content_type, CASE WHEN t.sum <= :bytes THEN t.payload END, t.sum > :bytes
   FROM (SELECT u.id, coalesce(u.bound, r.epoch) AS bound, r.at AS resumed, r.by, r.epoch

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The calls of weft.h that read executions, and those of admin.h. Each answer has an arena of its
- * own, which is freed with the answer; names in it may belong to the engine, which is why answers
- * must be freed before the handle is closed.
+ * The calls of weft.h that read executions, and the reads of admin.h. Each answer has an arena of
+ * its own, which is freed with the answer; names in it may belong to the engine, which is why
+ * answers must be freed before the handle is closed.
  */
 
 #include "base/arena.h"

@@ -12,8 +12,8 @@
  *     2026080100 e3b1...
  *     store
  *
- * Numbers begin at a thousand millions, where those of the store never come: a token names its key,
- * and no two keys of a store and its files have one number by accident. Pure.
+ * Numbers begin at a thousand millions, which the numbers of the store never reach: a token names
+ * its key, and no two keys of a store and its files have one number by accident. Pure.
  */
 
 #include "base/err.h"

@@ -38,7 +38,7 @@ struct weft_wire_field {
     uint16_t type;  /* JSON, BASE64: offset of the content type; WITH: of its bool */
     const struct weft_wire_field *inner;
     const char *rival;       /* a field that may not be there together with this one */
-    int64_t min, max;        /* numbers: the bounds, for the schema; both 0: those of the C type.
+    int64_t min, max;        /* numbers: the bounds, for the schema; both 0: all of the C type.
                                 TEXTS, IDS, LIST, MAP: max entries; 0: LIST_MAX of read_value.c */
     int64_t normally;        /* I64: the value when it is absent */
     const char *about;       /* for the schema */
@@ -105,7 +105,7 @@ WEFT_MUST_CHECK enum weft_rc weft_wire_read_value(const struct weft_wire_reader 
 
 /* ---- Schemas --------------------------------------------------------------------------------- */
 
-/* The numbers a field can hold: its bounds, or those of its C type. */
+/* The numbers a field can hold: its bounds, or the range of its C type. */
 void weft_wire_bounds(const struct weft_wire_field *field, int64_t *ret_min, int64_t *ret_max);
 
 #endif

@@ -43,8 +43,8 @@ static const struct weft_wire_field why[] = {
     ROW("id", ID, id, "The execution", REQUIRED),
     ROW("state", STATE, state, "Its state", REQUIRED),
     ROW("why", TEXT, why,
-        "lane_paused, lane_full, gate, rate, delayed, blocked, no_worker, suspended, running, "
-        "ready or ended",
+        "lane_paused, lane_full, gate, budget, rate, delayed, blocked, no_worker, suspended, "
+        "running, ready or ended",
         REQUIRED),
     ROW("text", TEXT, text, "One sentence that says what would make it run", REQUIRED),
     ROW("detail", RAW, detail, "The same as data"),

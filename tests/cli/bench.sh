@@ -8,7 +8,7 @@ source "$(dirname "$0")/common.bash"
 
 exits 4 'bench without a server' "$weft" bench --server http://127.0.0.1:1
 has "$err" '^weft: cannot reach a server at 127.0.0.1:1' 'the error says that it is not reached'
-has "$err" '^hint: start a server with .weft serve.' 'the hint says how to start one'
+has "$err" '^hint: start a server with .weft serve.' 'the hint names the command to start one'
 exits 2 'bench with an unknown mode' "$weft" bench --mode fast
 exits 2 'bench --mode single with --batch' "$weft" bench --mode single --batch 5
 exits 2 'bench with an https URL' "$weft" bench --server https://127.0.0.1:1
@@ -95,6 +95,6 @@ has "$(cat work.out)" "^lost  $id stuck [0-9.]+ s cancelled$" \
 exits 0 'doctor of a running server' "$weft" doctor
 has "$out" '^ok +server ' 'the server lives'
 has "$out" '^ok +ready ' 'the server is ready'
-has "$out" 'weft doctor --store' 'it names --store for the rest'
+has "$out" 'weft doctor --store' '--store is named for the other checks'
 
 plan

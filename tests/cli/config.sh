@@ -79,14 +79,14 @@ wrong() {
 wrong 'a number that is none' '^weft: --threads is .x.: it must be a whole number' \
     "$weft" config --threads x
 wrong 'a number out of range' 'within 1 and 256' "$weft" config --threads 300
-wrong 'a duration that is none' '^weft: --grace is .soon.: it must be a duration' \
+wrong 'an invalid duration' '^weft: --grace is .soon.: it must be a duration' \
     "$weft" config --grace soon
 wrong 'an empty store' "^weft: --store is '': it must not be empty" "$weft" config --store ''
 wrong 'an empty address' "^weft: --listen is '': it must not be empty" "$weft" config --listen ''
 wrong 'half a second' 'whole seconds' "$weft" config --grace 500ms
-wrong 'a size that is none' 'it must be a size' "$weft" config --body-bytes lots
-wrong 'a switch that is none' 'yes or no' "$weft" config --tokens=perhaps
-wrong 'a word that is none' 'log-level is .loud.' "$weft" config --log-level loud
+wrong 'an invalid size' 'it must be a size' "$weft" config --body-bytes lots
+wrong 'an invalid switch' 'yes or no' "$weft" config --tokens=perhaps
+wrong 'an unknown word' 'log-level is .loud.' "$weft" config --log-level loud
 has "$err" 'it must be one of: silent error warn info debug' \
     'an invalid log level: the error lists the words'
 has "$("$weft" serve --help | tr -s ' \n' ' ')" 'silent, error, warn, info or debug' \
@@ -125,8 +125,8 @@ is "$(value cors_origin)" 'https://a.example,https://b.example,http://c.example:
 exits 2 'serve with every origin allowed and no tokens' "$weft" serve --listen 127.0.0.1:0 --store \
     sqlite:cors.db \
     --tokens=no --cors-origin '*'
-has "$err" "'\*' would let every page of the web in" 'it is refused'
-has "$err" '--tokens' 'the error says what to do'
+has "$err" "'\*' would let every page of the web in" 'the origin * is refused'
+has "$err" '--tokens' 'the error names --tokens'
 is "$(ls cors.db 2>/dev/null)" '' 'serve that is refused creates no store'
 
 exits 0 'config with a password in a URL' "$weft" config --store 'postgres://u:se:cr@t@db/w' --json

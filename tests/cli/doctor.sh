@@ -7,7 +7,7 @@ source "$(dirname "$0")/common.bash"
 
 exits 1 'doctor of a file that does not exist' "$weft" doctor --store "$store"
 has "$out" '^bad +store +there is no store at sqlite:' 'the store is bad'
-has "$out" '-> check the path or URL; .weft serve.' 'it says what to do'
+has "$out" '-> check the path or URL; .weft serve.' 'a hint names the command that makes a store'
 if [[ -e $scratch/weft.db ]]; then
     bad 'doctor of a file that does not exist creates none'
 else
@@ -41,12 +41,12 @@ rm -f "$scratch"/weft.db-*
 exits 1 'doctor of a file that is no database' "$weft" doctor --store "$store"
 has "$out" '^bad ' 'the store is bad'
 
-# A port that was free a moment ago: nobody listens there.
+# A port that was free a moment ago: no server listens there.
 port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0))
 print(s.getsockname()[1])')
 exits 1 'doctor of a server that does not run' "$weft" doctor --server "http://127.0.0.1:$port"
 has "$out" '^bad +server ' 'the server is bad'
-has "$out" 'weft serve' 'it says how to start one'
+has "$out" 'weft serve' 'a hint names the command that starts a server'
 exits 1 'doctor --json of a server that does not run' "$weft" doctor --server \
     "http://127.0.0.1:$port" --json
 json "$out" 'v["ok"] is False and v["items"][0]["what"] == "server"' 'ok is false'

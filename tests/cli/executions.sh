@@ -6,7 +6,7 @@
 source "$(dirname "$0")/common.bash"
 export WEFT_STORE=$store
 uuid='^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$'
-nobody=01932c07-5f3e-7a10-8c51-0123456789ab
+absent=01932c07-5f3e-7a10-8c51-0123456789ab
 
 # ---- submit ----
 
@@ -194,7 +194,7 @@ for filter in '--error-class exit_4' '--worker w-none' '--until 1h -l boom' \
     json "$out" 'v["items"] == []' 'lists nothing'
 done
 exits 2 'ls with an invalid --since' "$weft" ls --since yesterday
-has "$err" 'how long ago, like 1h' 'the error says how it is written'
+has "$err" 'how long ago, like 1h' 'the error says how a time is written'
 exits 2 'ls with --since after --until' "$weft" ls --since 1h --until 2h
 exits 0 'replay of executions that failed long ago' "$weft" replay --state failed --lane boom \
     --until 1h --yes
@@ -215,7 +215,7 @@ is "$(grep -c "^  ${first:0:5}.*, .*, " <<<"$err")" 5 'lists five with kind, sta
 exits 3 'show with a form that fits no id' "$weft" show ffffffff
 has "$err" "there is no execution with the id 'ffffffff'" 'the error names it'
 exits 2 'show with three digits of an id' "$weft" show 01a
-has "$err" 'at least its first 4 digits' 'the error says how many are needed'
+has "$err" 'at least its first 4 digits' 'the error says how many digits are needed'
 exits 3 'ls with a --flow that does not exist' "$weft" ls --flow ffffffff
 if script -qec true /dev/null >/dev/null 2>&1 </dev/null; then
     script -qec "$(printf %q "$weft") ls -k boom" typed >/dev/null </dev/null
@@ -230,7 +230,7 @@ exits 0 'priority of a living execution' "$weft" priority "$boom" 7
 is "$out" "$boom has another priority" 'says that it is changed'
 exits 0 'priority with a negative number' "$weft" priority "$boom" -- -7
 exits 0 'priority with the number it has' "$weft" priority "$boom" -- -7
-is "$out" "$boom was so already" 'says that it was so already'
+is "$out" "$boom was so already" 'says that nothing changed'
 exits 0 'deadline of a living execution' "$weft" deadline "$boom" 2h --json
 json "$out" 'v["items"][0]["changed"]' 'says that it is changed'
 exits 0 'show after priority and deadline' "$weft" show "$boom" --json
@@ -239,15 +239,15 @@ exits 0 'deadline none' "$weft" deadline "$boom" none
 exits 0 'show after deadline none' "$weft" show "$boom" --json
 json "$out" 'v["deadline_at"] is None' 'shows no deadline'
 exits 6 'revoke of an execution that is not running' "$weft" revoke "$boom"
-has "$err" 'only a running execution has a lease' 'the error says so'
+has "$err" 'only a running execution has a lease' 'the error names the state'
 # ---- resume, waitpoints, signal, keys ----
 
 exits 6 'resume of an execution that is not suspended' "$weft" resume "$boom"
-has "$err" 'only a suspended execution can be resumed' 'the error says so'
+has "$err" 'only a suspended execution can be resumed' 'the error names the state'
 exits 0 'waitpoints of an execution that has none' "$weft" waitpoints "$boom" --json
 json "$out" 'v["items"] == []' 'shows none'
 exits 5 'signal with a token that is none' "$weft" signal nothing --name approved
-has "$err" 'the signal token is not good' 'the error says so'
+has "$err" 'the signal token is not good' 'the error names the token'
 exits 0 'keys rotate' "$weft" keys rotate --grace 1h --json
 json "$out" 'v["items"][-1]["current"]' 'shows the key that signs'
 exits 0 'keys' "$weft" keys
@@ -257,11 +257,11 @@ exits 2 'keys with another word' "$weft" keys remove
 exits 2 'priority that is no number' "$weft" priority "$boom" high
 exits 2 'deadline that is no moment' "$weft" deadline "$boom" soon
 exits 2 'priority without a number' "$weft" priority "$boom"
-exits 3 'priority of an execution that does not exist' "$weft" priority $nobody 1
+exits 3 'priority of an execution that does not exist' "$weft" priority $absent 1
 
 # ---- show ----
 
-exits 3 'show of an execution that does not exist' "$weft" show $nobody
+exits 3 'show of an execution that does not exist' "$weft" show $absent
 has "$err" 'there is no execution' 'the error names it'
 exits 2 'show with an invalid id' "$weft" show nonsense
 exits 4 'show --wait that times out' "$weft" show "$first" --wait=100ms
@@ -276,14 +276,14 @@ exits 3 'show --result of an execution without a result' "$weft" show "$first" -
 exits 0 'cancel of a living execution' "$weft" cancel "$first" --reason 'not needed'
 is "$out" "$first cancelled" 'says that it is cancelled'
 exits 0 'cancel of a cancelled execution' "$weft" cancel "$first"
-is "$out" "$first was so already" 'says that it was so already'
+is "$out" "$first was so already" 'says that nothing changed'
 exits 0 'show of a cancelled execution' "$weft" show "$first"
 has "$out" '^reason +not needed$' 'shows the reason'
 exits 1 'show --wait of a cancelled execution' "$weft" show "$first" --wait
-has "$err" "cancelled: not needed" 'the error says how it ended'
-exits 3 'cancel of one execution that exists and one that does not' "$weft" cancel "$full" $nobody
+has "$err" "cancelled: not needed" 'the error says that it was cancelled, and the reason'
+exits 3 'cancel of one execution that exists and one that does not' "$weft" cancel "$full" $absent
 has "$out" "^$full cancelled" 'the one that exists is cancelled'
-has "$err" "^weft: $nobody: " 'the other one is reported'
+has "$err" "^weft: $absent: " 'the id that does not exist is reported'
 exits 0 'replay of a cancelled execution' "$weft" replay "$first" --json
 json "$out" 'v["items"][0]["state"] == "ready" and v["items"][0]["changed"]' \
     'says that it is replayed'
@@ -315,14 +315,14 @@ fi
 
 for command in show cancel replay revoke 'flow show' 'flow dot' 'flow cancel' 'flow rm' workers; do
     # shellcheck disable=SC2086
-    exits 3 "$command of an execution that does not exist" "$weft" $command $nobody
+    exits 3 "$command of an execution that does not exist" "$weft" $command $absent
 done
-exits 3 'priority of an execution that does not exist' "$weft" priority $nobody 1
-exits 3 'deadline of an execution that does not exist' "$weft" deadline $nobody +1h
-exits 3 'workers --goodbye for a worker that does not exist' "$weft" workers nobody --goodbye
-for command in ls counts lanes workers replicas scanners 'flow ls' "show $nobody" \
-    "cancel $nobody" 'cancel --lane x --yes' "priority $nobody 1" "revoke $nobody" \
-    "deadline $nobody none" 'submit -k x' 'workers nobody --goodbye'; do
+exits 3 'priority of an execution that does not exist' "$weft" priority $absent 1
+exits 3 'deadline of an execution that does not exist' "$weft" deadline $absent +1h
+exits 3 'workers --goodbye for a worker that does not exist' "$weft" workers missing --goodbye
+for command in ls counts lanes workers replicas scanners 'flow ls' "show $absent" \
+    "cancel $absent" 'cancel --lane x --yes' "priority $absent 1" "revoke $absent" \
+    "deadline $absent none" 'submit -k x' 'workers missing --goodbye'; do
     # shellcheck disable=SC2086
     exits 4 "$command without a server" \
         env -u WEFT_STORE "$weft" $command --server http://127.0.0.1:1

@@ -42,7 +42,7 @@ first=$(python3 -c 'import json, sys; print(json.loads(sys.argv[1])["nodes"][0][
 exits 0 'show of the first node' "$weft" show "$first" --payload
 is "$out" '"// no comment"' 'a comment sign inside a string is kept'
 exits 0 'show of a node' "$weft" show "$first"
-has "$out" "^flow +$good, node a" 'it names its flow'
+has "$out" "^flow +$good, node a" 'the flow is named'
 
 printf '{\n "nodes": [\n  {"name": "a", "kind": "k"},\n  {"name": "b"}\n ]\n}\n' >bad.json
 exits 2 'flow run with a node without a kind' "$weft" flow run bad.json
@@ -109,11 +109,11 @@ json "$out" "[f['id'] for f in v['items']] == ['$good']" 'lists the flow'
 exits 0 'flow ls with another name' "$weft" flow ls --name other --json
 is "$out" '{"items":[]}' 'lists nothing'
 exits 0 'flow cancel' "$weft" flow cancel "$good" --reason enough
-is "$out" 'flow cancelled, with 2 members' 'says so in one line'
+is "$out" 'flow cancelled, with 2 members' 'the number of cancelled members is printed'
 exits 0 'flow show of a cancelled flow' "$weft" flow show "$good" --watch=100ms
 has "$out" 'cancelled \(all\): enough' 'has the reason once'
 exits 1 'flow show --wait of a cancelled flow' "$weft" flow show "$good" --wait
-has "$err" "flow $good cancelled" 'the error says how it ended'
+has "$err" "flow $good cancelled" 'the error says that the flow was cancelled'
 has "$out" '^flow .* good: cancelled' 'the flow is drawn'
 exits 0 'flow rm --json' "$weft" flow rm "$good" --json
 json "$out" 'v == {"state": "cancelled", "cancelled": 0}' 'the answer has the state'
@@ -135,13 +135,13 @@ exits 0 'flow show --json after add and link' "$weft" flow show "$once" --json
 json "$out" '{n["name"]: sorted(n["after"]) for n in v["nodes"]} == {
     "a": [], "b": ["a", "c"], "c": [], "d": ["a", "b"]}' 'every node comes after its upstreams'
 exits 2 'flow link that closes a circle' "$weft" flow link "$once" d,b
-has "$err" 'circle' 'the error says so'
+has "$err" 'circle' 'the error names the circle'
 exits 6 'flow link with an old revision' "$weft" flow link "$once" c,d --revision 2
 has "$err" 'revision 3' 'the error names the revision'
 exits 2 'flow link with half an edge' "$weft" flow link "$once" c
 has "$err" "'c' is no edge" 'the error says that it is no edge'
 exits 2 'flow link without an edge' "$weft" flow link "$once"
-has "$err" 'takes ID FROM,TO' 'the error says what it takes'
+has "$err" 'takes ID FROM,TO' 'the error names the arguments'
 exits 2 'flow add with two files' "$weft" flow add "$once" good.json good.json
 exits 0 'flow link --json' "$weft" flow link "$once" c,d --revision 3 --json
 is "$out" '{"revision":4}' 'the answer has the revision'
@@ -276,10 +276,10 @@ is "$(grep -cE '^[ |`-]*[npq][0-9]+ ' <<<"$out")" 40 \
 exits 0 'flow rm of the long chain' "$weft" flow rm "$long"
 exits 0 'flow show --json of a thousand parts' "$weft" flow show "$id" --json
 exits 6 'flow add with an old revision' "$weft" flow add "$id" "$flows/diamond.json" --revision 7
-has "$err" 'revision 1' 'the error says why'
-printf '{"nodes": [{"name": "x", "kind": "late", "after": ["nobody"]}]}' >late.json
+has "$err" 'revision 1' 'the error names the revision'
+printf '{"nodes": [{"name": "x", "kind": "late", "after": ["missing"]}]}' >late.json
 exits 2 'flow add after an unknown node' "$weft" flow add "$id" late.json
-has "$err" nobody 'the error names the node'
+has "$err" missing 'the error names the node'
 exits 0 'flow cancel of a thousand parts' "$weft" flow cancel "$id" --wait=30s --json
 json "$out" 'v["state"] == "cancelled" and v["cancelled"] >= 1000' \
     'every member is cancelled or skipped'
@@ -298,7 +298,7 @@ has "$out" '^1002 nodes: 1002 succeeded' 'a thousand parts: every node succeeded
 run "$weft" ls --flow "$id" --limit 1 --json # the newest is the last of the file
 last=$(python3 -c 'import json, sys; print(json.loads(sys.argv[1])["items"][0]["id"])' "$out")
 exits 0 'show --result of the last node' "$weft" show "$last" --result
-is "$out" 1000 'it is made of a thousand parts'
+is "$out" 1000 'the result is made of a thousand parts'
 
 # Words are counted in parts and added up, in shell: one part has nothing to say, and one says more
 # than comes along with a claim.

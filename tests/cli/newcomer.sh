@@ -47,8 +47,8 @@ id=$("$weft" submit --kind flaky --retry-delay 0 --max-attempts 3 '{}')
 exits 0 'work with a command that fails twice' "$weft" work --drain -- sh -c \
     'test "$WEFT_ATTEMPT" -ge 3 || { printf "disk \033[31mfull\033[0m\n" >&2; exit 9; }; echo fine'
 exits 0 'show of the execution that failed twice' "$weft" show "$id"
-has "$out" '^state +succeeded' 'it succeeded'
-has "$out" '^attempt +3 of 3 used$' 'at the third attempt'
+has "$out" '^state +succeeded' 'the state is succeeded'
+has "$out" '^attempt +3 of 3 used$' 'the third attempt is the last'
 is "$(grep -c '^ *[12]  failed .*exit_9: disk .*full' <<<"$out")" 2 \
     'show of the execution that failed twice: the history has the failures'
 lacks "$out" $'\033' 'control characters of the message are gone'
@@ -61,7 +61,7 @@ json "$out" 'v["attempts"][0]["error"]["class"] == "exit_9"' 'an attempt has the
 id=$("$weft" submit --kind broken --retry-delay 0 --max-attempts 2 '{}')
 exits 0 'work with a command that always fails' "$weft" work --drain -- sh -c 'echo no >&2; exit 3'
 exits 1 'show --wait of a failed execution' "$weft" show "$id" --wait
-has "$err" "^weft: $id failed: no" 'the error says how it ended'
+has "$err" "^weft: $id failed: no" 'the error says that the execution failed'
 exits 0 'ls of the failed execution' "$weft" ls --state failed
 has "$out" "^$id .* failed +2 .*exit_3: no" 'shows the error'
 exits 0 'replay of the failed execution' "$weft" replay --state failed --yes

@@ -64,7 +64,7 @@ if [[ -z $url ]]; then
     exit 1
 fi
 ok 'a server starts'
-until_has 'alive' 'its row is there' "$weft" replicas --store "$store"
+until_has 'alive' 'the row of the server is there' "$weft" replicas --store "$store"
 export WEFT_SERVER=$url
 exits 0 'replicas of a server' "$weft" replicas
 has "$out" '^REPLICA +HOST +PID +VERSION +STATE +UP +SEEN +URL +SCANNERS$' 'the table has titles'
@@ -79,7 +79,7 @@ json "$out" '[i["state"] for i in v["items"]] == ["alive"] and "settings" in v["
 exits 0 'scanners of a server' "$weft" scanners
 has "$out" '^SCANNER +HOST +REPLICA +EVERY +LAST +TOOK +LAG +ONLY +COUNTED +ERROR$' \
     'the table has titles'
-until_has '^intake .* 1 s +(now|[0-9]+ s ago) +[0-9]+ ms' 'and run' "$weft" scanners
+until_has '^intake .* 1 s +(now|[0-9]+ s ago) +[0-9]+ ms' 'the intake runs' "$weft" scanners
 exits 0 'scanners --json of a server' "$weft" scanners --json
 json "$out" 'v["items"][0]["name"] == "intake" and v["items"][0]["enabled"] is True' \
     'the first scanner is intake, and it is enabled'
@@ -88,7 +88,7 @@ print(*(i["name"] for i in json.loads(sys.argv[1])["items"]))' "$out")
 exits 0 'scanners of the store' "$weft" scanners --store "$store" --json
 is "$(python3 -c 'import json, sys
 print(*(i["name"] for i in json.loads(sys.argv[1])["items"]))' "$out")" "$names" \
-    'scanners of the store are the same as those of the server'
+    'scanners of the store are the same as the scanners of the server'
 for name in $names; do
     exits 0 "scanners run $name" "$weft" scanners run "$name"
     has "$out" "^$name: .* \([0-9.]+ m?s\)" 'prints a report'
@@ -144,7 +144,7 @@ exits 0 'scanners of two servers' "$weft" scanners --json
 json "$out" 'len({i["replica"] for i in v["items"]}) == 2' 'has the scanners of both'
 dead=$second_pid
 end_second KILL
-until_has " $dead +[^ ]+ +dead " 'one that was killed is dead' "$weft" replicas
+until_has " $dead +[^ ]+ +dead " 'a killed replica is dead' "$weft" replicas
 has "$out" "^[0-9a-f]{8} +[^ ]+ +$server_pid .* alive" \
     'after the death of one server the other is listed as alive'
 exits 0 'scanners after the death of a server' "$weft" scanners --json
@@ -163,9 +163,9 @@ server_pid=
 export WEFT_STORE=$store WEFT_SCANNERS=none
 serve_hello
 unset WEFT_STORE WEFT_SCANNERS
-if [[ -z $url ]]; then bad 'it starts' "$(cat serve.log)"; else ok 'it starts'; fi
+if [[ -z $url ]]; then bad 'serve starts' "$(cat serve.log)"; else ok 'serve starts'; fi
 export WEFT_SERVER=$url
-until_has '"warning".*intake, lease_expiry' 'it is ready, and warns' fetch "$url/readyz"
+until_has '"warning".*intake, lease_expiry' 'the server is ready and warns' fetch "$url/readyz"
 exits 0 'doctor of a server without scanners' "$weft" doctor
 has "$out" '^warn +ready .*: intake, lease_expiry' 'has the warning of the server'
 exits 0 'scanners of a server without scanners' "$weft" scanners

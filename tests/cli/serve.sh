@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# weft serve: it starts from nothing, says what to try, answers, and stops as it is told to. The
+# weft serve: it starts without a store, prints commands to try, answers, and stops on a signal. The
 # commands speak to it as they speak to a store.
 
 source "$(dirname "$0")/common.bash"
@@ -34,7 +34,7 @@ stop() {
 
 start
 if [[ -z $url ]]; then
-    bad 'it starts' "$(cat serve.log)"
+    bad 'serve starts' "$(cat serve.log)"
     plan
     exit 1
 fi
@@ -85,7 +85,7 @@ counted many 'v["items"][0]["ready"] == 1' 'has the counts'
 exits 0 'counts of a server' "$weft" counts --lane many
 has "$out" '^as of (now|[0-9.]+ s ago)$' 'has the age of the counts'
 exits 0 'workers of a server that none has used' "$weft" workers --json
-exits 3 'workers --goodbye for a worker that does not exist' "$weft" workers nobody --goodbye --json
+exits 3 'workers --goodbye for a worker that does not exist' "$weft" workers none --goodbye --json
 held=$("$weft" submit --kind hold --lane held '{}')
 curl -sf -d '{"worker":"w-1","lanes":["held"]}' "$url/v1/claims" >/dev/null
 for ((i = 0; i < 600; i++)); do
@@ -182,7 +182,7 @@ exits 0 'ls with the old token within its grace' "$weft" ls --token "$old"
 exits 0 'token rotate --json' "$weft" token rotate "$id" --grace 0 --json
 json "$out" 'v["old_expires_at"] is None and v["rotated_at"]' 'the old token has no grace'
 exits 5 'ls with the old token after its grace' "$weft" ls --token "$old"
-has "$err" 'the token was rotated' 'the error says why'
+has "$err" 'the token was rotated' 'the error says that the token was rotated'
 exits 5 'ls with the token before the last rotation' "$weft" ls --token "$token"
 run "$weft" token rotate "$id" --json
 token=$(python3 -c 'import json,sys; print(json.loads(sys.argv[1])["token"])' "$out")
@@ -256,9 +256,9 @@ says 'msg="a scanner is set anew" scanner=lease_expiry interval_ms=3000 .*partit
     'SIGHUP reloads the settings of scanners'
 is "$(gauge enabled)" 1 'the reloaded interval holds'
 is "$(gauge interval_seconds)" 3 'the reloaded limits hold'
-echo 'scan = nobody:interval=1s' >scan.conf
+echo 'scan = missing:interval=1s' >scan.conf
 kill -HUP "$server_pid"
-says "scan.conf:1: scan is 'nobody:interval=1s': there is no scanner 'nobody'" \
+says "scan.conf:1: scan is 'missing:interval=1s': there is no scanner 'missing'" \
     'SIGHUP with an invalid file is logged'
 says 'everything stays as it was' 'SIGHUP with an invalid file changes no interval'
 is "$(gauge interval_seconds)" 3 'SIGHUP with an invalid file changes no limit'
@@ -267,6 +267,6 @@ is "$status" 0 'serve without scanners ends with exit code 0'
 
 exits 3 'serve with a store that cannot be opened' "$weft" serve --store sqlite:/nowhere/x.db \
     --listen 127.0.0.1:0
-has "$err" '^weft: ' 'the error says why'
+has "$err" '^weft: ' 'an error is printed'
 exits 2 'serve with an invalid address' "$weft" serve --listen nonsense
 plan

@@ -74,7 +74,7 @@ is "$status" 2 'setup of an unknown group is refused'
 
 setup test
 lacks "$(cat calls/apt)" 'services may start' 'no service may start while packages are installed'
-has "$(cat calls/cluster)" '^create_main_cluster = false' 'PostgreSQL is told to make no cluster'
+has "$(cat calls/cluster)" '^create_main_cluster = false' 'PostgreSQL makes no cluster at first'
 is "$(cat machine/etc/postgresql-common/createcluster.conf)" '# as installed' \
     'the setting for PostgreSQL is removed afterwards'
 if [[ -e machine/usr/sbin/policy-rc.d ]]; then

@@ -90,7 +90,7 @@ export WEFT_SIGNING_KEY_FILE=$scratch/keys
 
 chmod 644 keys
 exits 2 'serve with a file that others can read' timeout 30 "$weft" serve --listen 127.0.0.1:0
-has "$err" 'others than its owner' 'the error says why'
+has "$err" 'others than its owner' 'the error says that others than the owner can read the file'
 lacks "$err" "${one#* }" 'no secret is printed'
 chmod 600 keys
 
@@ -104,10 +104,10 @@ signals "$other" "$first" 200 'the token of one server is good at the other'
 call GET "$url/v1/keys"
 json "$out" '[(k["key_id"], k["current"]) for k in v["items"]] == [(1000000001, True)]' \
     'keys are listed by their numbers'
-lacks "$out" "${one#* }" 'without their secrets'
+lacks "$out" "${one#* }" 'no secret of a key is shown'
 call POST "$url/v1/keys/rotate" '{}'
 is "$status" 409 'rotate answers conflict'
-has "$out" 'signing_key_file' 'it says where keys are added'
+has "$out" 'signing_key_file' 'the setting signing_key_file is named'
 exits 0 'signal over the store, with the file' env -u WEFT_SERVER "$weft" signal "$first"
 is "$out" recorded 'the file of WEFT_SIGNING_KEY_FILE is used'
 exits 5 'signal over the store, without the file' env -u WEFT_SIGNING_KEY_FILE "$weft" \
@@ -156,7 +156,7 @@ stored=$token
 call GET "$other/v1/keys"
 json "$out" '[k["current"] for k in v["items"]] == [False, True]' 'the key of the store signs'
 call POST "$url/v1/keys/rotate" '{}'
-is "$status" 200 'and can be rotated'
+is "$status" 200 'the key can be rotated'
 signals "$other" "$second" 200 'the key of the file verifies'
 printf '%s\n' "$two" store >keys
 reloaded

@@ -50,7 +50,7 @@ is "$("$weft" signal "$(cat two.token)" --name yes --source ann '{"n":1}')" reco
     'the first of two signals is recorded'
 is "$("$weft" signal "$(cat two.token)" 'two  lines')" resumed 'the second signal resumes it'
 exits 0 'work after the resumption' work_once two
-json "$out" 'v["outcome"] == "done" and v["attempt"] == 1' 'it spent no attempt'
+json "$out" 'v["outcome"] == "done" and v["attempt"] == 1' 'the suspend spent no attempt'
 is "$(result "$id")" 'signals 1 2 signals.json' 'WEFT_SIGNALS has a file per signal and an index'
 is "$(cat two/1)" '{"n":1}' 'the first file is the payload of the first signal'
 is "$(cat two/2)" 'two  lines' 'the second file is the payload of the second signal'
@@ -86,9 +86,9 @@ REQUEST='{"condition":{"operator":true}}'
 id=$(submit -k ask 1)
 exits 7 'work --drain with a command that suspends' env KEEP="$scratch/ask" \
     "$weft" work --kind ask --drain -- sh "$scratch/ask.sh"
-has "$out" "^suspended $id" 'the status line says so'
+has "$out" "^suspended $id" 'the status line says that the execution is suspended'
 has "$err" '1 execution is left that this worker cannot serve: 1 is suspended' \
-    'it says what is left'
+    'stderr counts the suspended execution'
 exits 0 'resume by an operator' "$weft" resume "$id"
 exits 0 'work after the resumption by an operator' work_once ask
 is "$(result "$id")" 'operator signals.json' 'an operator resumes with WEFT_RESUMED=operator'
@@ -150,7 +150,7 @@ refused '{"condition":{"waitpoint":"a"}}' 'suspend_refused'
 id=$(submit -k none --max-attempts 1 1)
 exits 0 'work with a command that exits with 79 and writes no request' \
     "$weft" work --kind none --max 1 -- sh -c 'exit 79'
-has "$out" 'bad_suspend: .*WEFT_SUSPEND_FILE is not there' 'the status line says what is missing'
+has "$out" 'bad_suspend: .*WEFT_SUSPEND_FILE is not there' 'the status line names WEFT_SUSPEND_FILE'
 exits 2 'waitpoints --new without a lease' "$weft" waitpoints --new a
 exits 2 'waitpoints without an id' "$weft" waitpoints
 exits 2 'waitpoints --epoch without --new' "$weft" waitpoints "$id" --epoch 1

@@ -33,12 +33,12 @@ exits 2 'ls of a store that was not migrated' "$weft" migrate --server http://12
 # ---- a store that is not there ----
 
 # Only commands that bring or serve work create a store; for all others it is a mistyped path.
-nobody=01932c07-5f3e-7a10-8c51-0123456789ab
+absent=01932c07-5f3e-7a10-8c51-0123456789ab
 typo=${store/weft.db/typo.db}
 if [[ $typo == "$store" ]]; then typo=${store}_typo; fi
 for command in ls counts lanes 'lanes mail --pause' 'lanes mail --remove' workers replicas \
     scanners 'token ls' 'token create --name a --scopes read' 'token revoke 1' 'token rotate 1' \
-    "show $nobody" "cancel $nobody" "replay $nobody" 'flow ls' "flow show $nobody"; do
+    "show $absent" "cancel $absent" "replay $absent" 'flow ls' "flow show $absent"; do
     # shellcheck disable=SC2086
     exits 3 "$command without a store" "$weft" $command --store "$typo"
     has "$err" '^weft: there is no store at (sqlite|postgres)[^ ]*typo' 'the error names the place'
@@ -73,8 +73,8 @@ has "$err" 'must begin with http:// or https://' 'the error says how a server is
 if [[ -e wrong.db ]]; then bad 'invalid URLs create no file'; else ok \
     'invalid URLs create no file'; fi
 exits 1 'ls of a file that is no database' "$weft" counts --store sqlite:text.db
-has "$err" 'text.db: file is not a database' 'the error says so'
-has "$err" '^hint: name another file' 'the hint says what to do'
+has "$err" 'text.db: file is not a database' 'the error names the file'
+has "$err" '^hint: name another file' 'the hint says to name another file'
 
 export WEFT_STORE=$store
 
@@ -168,10 +168,10 @@ exits 0 'workers of a store that none has used' "$weft" workers
 has "$out" '^WORKER +LEASES +SEEN' 'only the titles are printed'
 exits 0 'workers --json' "$weft" workers --json
 json "$out" 'v["items"] == []' 'there are no items'
-exits 3 'workers with a worker that does not exist' "$weft" workers nobody
+exits 3 'workers with a worker that does not exist' "$weft" workers missing
 exits 2 'workers --goodbye without a name' "$weft" workers --goodbye
-exits 3 'workers --goodbye for a worker that does not exist' "$weft" workers nobody --goodbye
-has "$err" "there is no worker 'nobody'" 'the error names the worker'
+exits 3 'workers --goodbye for a worker that does not exist' "$weft" workers missing --goodbye
+has "$err" "there is no worker 'missing'" 'the error names the worker'
 
 # ---- tokens ----
 
@@ -207,7 +207,7 @@ exits 2 'token create with a moment in the past' "$weft" token create --name a -
     --expires 2001-01-01T00:00:00Z
 exits 2 'token create with an invalid --expires' "$weft" token create --name a --scopes read \
     --expires soon
-has "$err" "it must be like 90d or" 'the error says how it is typed'
+has "$err" "it must be like 90d or" 'the error says how a lifetime is written'
 exits 2 'token create with --expires 0' "$weft" token create --name a --scopes read --expires 0d
 exits 0 'token create with a moment' "$weft" token create --name moment --scopes read --expires \
     2999-01-31T12:00:00Z
@@ -231,7 +231,7 @@ for columns in 40 60 80 100 200; do
         fi
     done
 done
-has "$(COLUMNS=80 "$weft" ls)" '…' 'what is cut ends with an ellipsis'
+has "$(COLUMNS=80 "$weft" ls)" '…' 'a cut column ends with an ellipsis'
 lacks "$("$weft" ls)" '…' 'a table in a pipe is not cut'
 escape=$'\033'
 lacks "$("$weft" ls)" "$escape" 'a table in a pipe has no colours'

@@ -48,44 +48,44 @@ mail=$id
 run "$weft" signal "$token" --name approved
 is "$out" recorded 'the first of two signals is recorded'
 exits 0 'show of a suspended execution' "$weft" show "$mail"
-has "$out" '^suspended +20[0-9-]+T.* \(' 'it says since when it is suspended'
-has "$out" '^reason +waiting_for_approval$' 'it has the reason'
-has "$out" '^waits for +2 of 3 waitpoints, signal `approved`$' 'it has the condition in words'
-has "$out" '^timeout +fails in 3 h 1[01] m \(at 20' 'it says when it fails'
-has "$out" '^next +weft signal TOKEN ' 'it says how a signal is sent'
-has "$out" "^ +weft resume $mail " 'it says how an operator resumes it'
-has "$out" '^a +open +0 ' 'it has the waitpoints'
-has "$out" '^b +open +1 ' 'it has the number of signals of each'
-lacks "$out" '^(escalated|resumed) ' 'it is neither escalated nor resumed'
+has "$out" '^suspended +20[0-9-]+T.* \(' 'the time of the suspend is shown'
+has "$out" '^reason +waiting_for_approval$' 'the reason is shown'
+has "$out" '^waits for +2 of 3 waitpoints, signal `approved`$' 'the condition is shown in words'
+has "$out" '^timeout +fails in 3 h 1[01] m \(at 20' 'the time of the failure is shown'
+has "$out" '^next +weft signal TOKEN ' 'the command that sends a signal is shown'
+has "$out" "^ +weft resume $mail " 'the command that resumes is shown'
+has "$out" '^a +open +0 ' 'the waitpoints are shown'
+has "$out" '^b +open +1 ' 'the number of signals of each waitpoint is shown'
+lacks "$out" '^(escalated|resumed) ' 'no escalation and no resumption is shown'
 exits 0 'show --json of a suspended execution' "$weft" show "$mail" --json
 json "$out" '(v["suspension"]["condition"]["count"]["n"] == 2 and v["resumed"] is None and
     [w["signals"] for w in v["waitpoints"]] == [0, 1, 0] and
     v["suspension"]["on_timeout"] == "fail")' \
-    'it has what GET /v1/executions/ID/waiting answers'
+    'the JSON has the fields of GET /v1/executions/ID/waiting'
 
 exits 0 'resume' "$weft" resume "$mail" --reason 'by phone'
 exits 0 'show of a resumed execution' "$weft" show "$mail"
-has "$out" '^resumed +by an operator, 20.*: by phone$' 'it says by what and why'
-lacks "$out" '^(suspended|waits for|timeout|next) ' 'it does not wait any more'
+has "$out" '^resumed +by an operator, 20.*: by phone$' 'the resumer and the reason are shown'
+lacks "$out" '^(suspended|waits for|timeout|next) ' 'no suspension is shown any more'
 
 suspended sleepers '"condition": {"timeout": true}, "timeout_ms": 3600000, "on_timeout": "resume",
     "resume_delay_ms": 5000'
 exits 0 'show of a durable sleep' "$weft" show "$id"
-has "$out" '^waits for +its timeout$' 'it has the condition'
-has "$out" '^timeout +goes on in (1 h 0|59) m ' 'it says when it goes on'
-has "$out" '^resume delay +5 s$' 'it has the delay'
-has "$out" "^next +weft resume $id +lets it go on$" 'it offers resume alone'
+has "$out" '^waits for +its timeout$' 'the condition is shown'
+has "$out" '^timeout +goes on in (1 h 0|59) m ' 'the time when it goes on is shown'
+has "$out" '^resume delay +5 s$' 'the delay is shown'
+has "$out" "^next +weft resume $id +lets it go on$" 'resume is the only command that is shown'
 
 suspended late '"waitpoints": [{"name": "a"}], "timeout_ms": 1, "on_timeout": "escalate"'
 late=$id
 until_has '^escalated ' "$weft" show "$late"
-has "$out" '^escalated +20' 'show of an escalated execution: it says since when'
-has "$out" 'left to an operator' 'show of an escalated execution: it says who must act'
-has "$out" "^ +weft resume $late " 'show of an escalated execution: it says how'
+has "$out" '^escalated +20' 'show of an escalated execution: the time is shown'
+has "$out" 'left to an operator' 'show of an escalated execution: the operator must act'
+has "$out" "^ +weft resume $late " 'show of an escalated execution: resume is shown'
 
 id=$("$weft" submit --kind k --lane other)
 exits 0 'show of an execution that never waited' "$weft" show "$id" --json
-json "$out" '"suspension" not in v and "waitpoints" not in v' 'it has nothing of waiting'
+json "$out" '"suspension" not in v and "waitpoints" not in v' 'the JSON has neither field'
 
 # ---- flow show ----
 
@@ -122,7 +122,7 @@ exits 0 'flow show --json' "$weft" flow show "$flow" --json
 json "$out" '[n["waitpoints"] for n in v["nodes"] if n["escalated"]] == [["cay"]]' \
     'one node is escalated'
 json "$out" '[n["name"] for n in v["nodes"] if n["timeout_at"]] == ["n3"]' \
-    'one node has a timeout, and an escalated one has none any more'
+    'one node has a timeout, an escalated node has none any more'
 exits 0 'flow dot' "$weft" flow dot "$flow"
 has "$out" '"n15" \[fillcolor=orangered, tooltip="suspended, escalated"' \
     'the escalated node stands out'
@@ -133,19 +133,19 @@ has "$out" '"n0" \[fillcolor=orange, tooltip="suspended"' 'a suspended node has 
 suspended quiet '"waitpoints": [{"name": "a"}], "timeout_ms": 3600000'
 exits 0 'ls of suspended executions' "$weft" ls --state suspended --limit 100
 has "$out" " suspended .* approval\$" 'the reason is shown'
-has "$out" ' quiet .* suspended .* times out in (1 h|59 m)$' 'without one the timeout is'
-has "$out" "^$late +late .* escalated\$" 'an escalated one is marked'
+has "$out" ' quiet .* suspended .* times out in (1 h|59 m)$' 'without a reason the timeout is shown'
+has "$out" "^$late +late .* escalated\$" 'an escalated execution is marked'
 exits 0 'ls --escalated' "$weft" ls --escalated --json
-json "$out" '[i["lane"] for i in v["items"]] == ["n15", "late"]' 'it lists escalated ones alone'
-counted late 'v["items"][0]["escalated"] == 1' 'counts have them'
+json "$out" '[i["lane"] for i in v["items"]] == ["n15", "late"]' 'only escalated ones are listed'
+counted late 'v["items"][0]["escalated"] == 1' 'counts have a number of escalated executions'
 until_has 'weft_executions_escalated.*lane="late"} 1$' python3 -c 'import sys, urllib.request
 print(urllib.request.urlopen(sys.argv[1] + "/metrics").read().decode())' "$url"
 has "$out" '^weft_executions_escalated\{namespace="default",lane="late"} 1$' 'metrics have them'
 has "$out" '^weft_executions_escalated\{namespace="default",lane="quiet"} 0$' \
-    'metrics have no escalated ones of a lane without'
+    'metrics count no escalated executions in a lane without any'
 exits 0 'counts' "$weft" counts --lane late
-has "$out" ' ESCALATED ' 'there is a column'
+has "$out" ' ESCALATED ' 'counts of a lane with escalated executions have the column ESCALATED'
 exits 0 'cancel --escalated' "$weft" cancel --escalated --lane late --yes
-has "$out" 'cancelled 1 execution' 'it takes the one of the lane'
+has "$out" 'cancelled 1 execution' 'one execution of the lane is cancelled'
 
 plan

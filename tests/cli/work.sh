@@ -117,9 +117,9 @@ else
 fi
 kill -TERM "$worker"
 # Signals of one kind that wait are one: the second must not come before the first was taken.
-until_true grep -q 'stopping' work.err || bad 'it says that it stops' "$(cat work.err)"
+until_true grep -q 'stopping' work.err || bad 'stderr has a line about the stop' "$(cat work.err)"
 kill -INT "$worker"
-until_true grep -q 'at once' work.err || bad 'it says that it hurries' "$(cat work.err)"
+until_true grep -q 'at once' work.err || bad 'stderr has a line about the hurry' "$(cat work.err)"
 kill -TERM "$worker"
 ends 0 'a third signal kills the command'
 is "$(state "$id")" ready 'an execution that was stopped by three signals is ready again'
@@ -129,7 +129,7 @@ is "$(state "$id")" ready 'an execution that was stopped by three signals is rea
 gpu=$(submit -k draw --capability gpu 1)
 exits 7 'work --drain without a capability that is needed' "$weft" work --kind draw --drain -- cat
 is "$err" 'weft: 1 execution is left that this worker cannot serve: 1 needs the capability gpu' \
-    'stderr says what is left'
+    'stderr says why they are left'
 submit -k draw --capability gpu --capability arm 1 >/dev/null
 submit -k draw --capability gpu --delay 1h 1 >/dev/null
 plain=$(submit -k draw 1)
@@ -148,7 +148,7 @@ submit -k post -l open 1 >/dev/null
 "$weft" lanes mail --pause >/dev/null
 exits 7 'work --drain with a paused lane' "$weft" work -l mail -l open --drain -- cat
 has "$err" 'serve: 3 in the paused lane mail \(weft lanes mail --resume\)$' \
-    'stderr says what is left'
+    'stderr says why they are left'
 is "$(grep -c '^done' <<<"$out")" 1 \
     'work --drain with a paused lane: executions of the other lane are done'
 
@@ -160,7 +160,7 @@ END
 "$weft" flow run apart.json >/dev/null
 exits 7 'work --drain with a flow that goes on in another lane' "$weft" work -l apart --kind here \
     --drain -- cat
-has "$err" 'serve: 1 waits for nodes of flows that it does not run$' 'stderr says what is left'
+has "$err" 'serve: 1 waits for nodes of flows that it does not run$' 'stderr says why they are left'
 exits 0 'work --drain with all lanes of the flow' "$weft" work -l apart --drain -- cat
 is "$(grep -c '^done' <<<"$out")" 2 'work --drain with all lanes of the flow: the flow ends'
 
@@ -177,7 +177,7 @@ fi
 drainer=$!
 until_true grep -q 'waiting for .*, which worker .* runs' drain.err || true
 has "$(cat drain.err)" "^weft: waiting for $id, which worker .* runs$" \
-    'work --drain says what it waits for'
+    'work --drain names the execution and the worker that it waits for'
 kill -TERM "$worker"
 ends 0 'the other worker is stopped'
 status=0
@@ -212,7 +212,7 @@ export TMPDIR=$scratch
 run "$weft" work -l killed --kind first --drain -- echo 1
 in_background -l killed --kind second --lease 1s -- \
     sh -c 'sleep 1000 & echo $$ $! "$WEFT_UPSTREAM" >pids; wait'
-until_true test -s pids || bad 'it runs' "$(cat work.err)"
+until_true test -s pids || bad 'the command runs' "$(cat work.err)"
 read -r command child folder <pids
 kill -KILL "$worker"
 wait "$worker" 2>/dev/null || true
@@ -246,11 +246,11 @@ submit -k post -l shut 1 >/dev/null
 submit -k draw -l shut --capability gpu 1 >/dev/null
 "$weft" lanes shut --pause >/dev/null
 exits 7 'work --drain through a server with a paused lane' "$weft" work -l shut --drain -- cat
-has "$err" '2 executions .* serve: 2 in the paused lane shut ' 'stderr says what is left'
+has "$err" '2 executions .* serve: 2 in the paused lane shut ' 'stderr says why they are left'
 "$weft" lanes shut --resume >/dev/null
 exits 7 'work --drain through a server without a capability that is needed' "$weft" work -l shut \
     --drain -- cat
-has "$err" '1 execution is left .* serve: 1 needs the capability gpu$' 'stderr says what is left'
+has "$err" '1 execution .* serve: 1 needs the capability gpu$' 'stderr says why it is left'
 is "$(grep -c '^done' <<<"$out")" 1 \
     'work --drain through a server: executions that it can serve are done'
 exits 0 'work --drain through a server with all capabilities' "$weft" work -l shut --capability \

@@ -159,8 +159,8 @@ CASE(claim_in_vain_shares_a_look)
     is_int(claim_asked_at(f, 0), 0, "an empty store has no work");
     uint64_t after = f->b->ready.refreshes;
     ok(after > before, "the first claim reads the list of ready queues");
-    is_int(claim_asked_at(f, early_us), 0, "a claim that came before that look takes nothing");
-    is_int(f->b->ready.refreshes, after, "and reads no list");
+    is_int(claim_asked_at(f, early_us), 0, "a claim from before that read takes nothing");
+    is_int(f->b->ready.refreshes, after, "the claim reads no list");
     submit_job(f);
     is_int(claim_asked_at(f, weft_boot_us()), 1, "a claim that came after a submission finds it");
 }
@@ -193,12 +193,12 @@ CASE(claim_several_for_different_queues)
     const struct weft_claim args[] = {
         {.worker = "w0", .max = 2, .kinds = mail, .kind_count = 1},
         {.worker = "w1", .max = 5, .lanes = fast, .lane_count = 1, .lease_ms = 5000},
-        {.worker = "w2", .max = 5, .ns = "nobody"},
+        {.worker = "w2", .max = 5, .ns = "absent"},
     };
     struct weft_claim_result got = claim_several(f, f->b, args, WEFT_LEN(args));
-    is_int(count_claim(&got, 0), 2, "the first gets its max");
-    is_int(count_claim(&got, 1), 3, "the second what is there");
-    is_int(got.count, 5, "the third nothing");
+    is_int(count_claim(&got, 0), 2, "the first claim gets its max");
+    is_int(count_claim(&got, 1), 3, "the second claim gets all that its lane has");
+    is_int(got.count, 5, "the third claim gets nothing");
     size_t wrong = 0;
     for (size_t i = 0; i < got.count; i++) {
         bool second = got.item[i].claim == 1;
@@ -218,7 +218,7 @@ CASE(claim_several_for_the_same_queue)
     struct weft_claim_result got = claim_several(f, f->b, args, WEFT_LEN(args));
     is_int(got.count, 10, "everything is given out");
     ok(all_distinct(&got), "no item is given twice");
-    is_int(count_claim(&got, 0), 3, "the first gets its max");
+    is_int(count_claim(&got, 0), 3, "the first claim gets its max");
     is_int(count_claim(&got, 1), 4, "the second too");
     is_int(count_claim(&got, 2), 3, "the third the rest");
     size_t wrong = 0;
@@ -353,7 +353,7 @@ CASE(claim_bytes_of_several_claims)
     expect_bounded(f, 20, 20 - got.count);
 }
 
-/* Large payloads in many queues use up the rounds of a call before everybody had a turn. */
+/* Large payloads in many queues use up the rounds of a call before each queue had a turn. */
 CASE(claim_bytes_leave_one_out)
 {
     char *payload = weft_arena_alloc(f->arena, WEFT_PAYLOAD_MAX, 1);
@@ -394,7 +394,7 @@ static void break_claim(void *context, enum weft_fault_point point, enum weft_st
 /*
  * Claims with one queue each get theirs in one round, and it is committed with it. Payloads so
  * large that they stand in each other's way make more rounds, in a second transaction: when that
- * one fails for good, what the first one got is given all the same.
+ * one fails for good, the claim still gives the items of the first one.
  */
 CASE(claim_bytes_over_transactions)
 {
@@ -407,8 +407,8 @@ CASE(claim_bytes_over_transactions)
     for (size_t i = 0; i < CLAIMS; i++)
         args[i] = (struct weft_claim){.worker = "w", .max = 1};
     struct weft_claim_result got = claim_several(f, f->b, args, CLAIMS);
-    ok(got.count > 1 && all_distinct(&got), "several had their turn: %zu", got.count);
-    ok(got.count == CLAIMS || got.contended, "the others are told to ask again");
+    ok(got.count > 1 && all_distinct(&got), "several claims were served: %zu", got.count);
+    ok(got.count == CLAIMS || got.contended, "the other claims are answered with contended");
 
     struct breaker breaker = {.fault = {.kind = WEFT_FAULT_FULL, .hook = break_claim}};
     breaker.fault.context = &breaker;

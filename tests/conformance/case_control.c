@@ -59,9 +59,9 @@ CASE(steer_priority_of_every_living_state)
         struct weft_execution before = describe(f, &lease.id);
         is_int(set_priority(f, &lease.id, 9).changed, true, "%s: changed", was);
         struct weft_execution after = describe(f, &lease.id);
-        is_int(after.priority, 9, "%s: it has the priority", was);
+        is_int(after.priority, 9, "%s: the new priority is stored", was);
         before.priority = 9;
-        ok(same_execution(&before, &after), "%s: and nothing else changed", was);
+        ok(same_execution(&before, &after), "%s: no other field changed", was);
         struct weft_steered again = set_priority(f, &lease.id, 9);
         ok(again.err.rc == WEFT_OK && !again.changed, "%s: the same again is no change", was);
         if (state[i] == WEFT_STATE_RUNNING)
@@ -86,7 +86,7 @@ CASE(steer_priority_bounds)
         struct weft_steered answer = set_priority(f, &id, row[i].priority);
         is_int(answer.err.rc, row[i].rc, "priority %d", row[i].priority);
         is_int(describe(f, &id).priority, row[i].rc ? before : row[i].priority,
-               "%d is what it is now", row[i].rc ? before : row[i].priority);
+               "the priority is %d now", row[i].rc ? before : row[i].priority);
         if (row[i].rc)
             is_str(answer.err.field, "priority", "the field is named");
         struct weft_spec spec = {.kind = "job", .priority = row[i].priority};
@@ -186,8 +186,8 @@ CASE(steer_several_are_answered_each)
         {.id = over.id},
         {.id = ready.id, .reason = endless},
         {.id = running.id, .reason = "two"}, /* twice in one call */
-        {.id = ready.id, .ns = "nobody"},
-        {.reason = "its id is that of nothing"},
+        {.id = ready.id, .ns = "absent"},
+        {.reason = "an empty id"},
     };
     struct weft_steered answer[WEFT_LEN(item)];
     const struct weft_steering call = {
@@ -201,8 +201,8 @@ CASE(steer_several_are_answered_each)
     ok(answer[3].err.rc == WEFT_OK && !answer[3].changed && answer[3].state == WEFT_STATE_CANCELLED,
        "a repeat in the same call is no change");
     is_int(answer[4].err.rc, WEFT_NOT_FOUND, "another namespace is not found");
-    is_int(answer[5].err.rc, WEFT_NOT_FOUND, "an unknown one is not found");
-    is_str(describe(f, &running.id).reason, "one", "the first word counts");
+    is_int(answer[5].err.rc, WEFT_NOT_FOUND, "an unknown id is not found");
+    is_str(describe(f, &running.id).reason, "one", "the first reason counts");
     is_int(state_of(f, &ready.id), WEFT_STATE_READY, "the item that was refused is unchanged");
 }
 

@@ -3,7 +3,7 @@
 /*
  * Leases that others ended before their time. The worker may still be at work: its execution keeps
  * its slot in a lane with a limit until it lets go, or until the lease would have run out; and the
- * worker is told, once.
+ * worker learns the reason, once.
  */
 
 #include "conformance.h"
@@ -130,16 +130,16 @@ CASE(draining_keeps_the_slot_however_the_lease_was_ended)
                ways[way].name);
         is_int(claim_narrow(f, f->b, "worker-b", 9).count, 0, "%s: by other processes too",
                ways[way].name);
-        is_int(draining(f, f->b), 1, "%s: and counted as draining", ways[way].name);
+        is_int(draining(f, f->b), 1, "%s: the execution is counted as draining", ways[way].name);
         struct weft_lease_answer late = renew(f, f->a, &lease);
-        ok(late.err.rc == WEFT_FENCED && late.fence == ways[way].reason, "%s: a renewal is told so",
-           ways[way].name);
-        is_int(claim_narrow(f, f->b, "worker-b", 9).count, 0, "%s: which does not let go",
+        ok(late.err.rc == WEFT_FENCED && late.fence == ways[way].reason,
+           "%s: a renewal is fenced with the reason", ways[way].name);
+        is_int(claim_narrow(f, f->b, "worker-b", 9).count, 0, "%s: a renewal keeps the slot",
                ways[way].name);
         late = complete(f, f->b, &lease, "1");
-        ok(late.err.rc == WEFT_FENCED && late.fence == ways[way].reason, "%s: so is a completion",
-           ways[way].name);
-        is_int(claim_narrow(f, f->a, "worker-b", 9).count, 1, "%s: and that lets go",
+        ok(late.err.rc == WEFT_FENCED && late.fence == ways[way].reason,
+           "%s: a completion is fenced with the reason", ways[way].name);
+        is_int(claim_narrow(f, f->a, "worker-b", 9).count, 1, "%s: a completion frees the slot",
                ways[way].name);
         is_int(draining(f, f->a), 0, "%s: nothing drains", ways[way].name);
         clear(f);
@@ -168,9 +168,10 @@ CASE(draining_ends_with_any_last_word)
             }
             is_int(answer.err.rc, WEFT_FENCED, "%s: fenced, the %s time", word[i],
                    again ? "second" : "first");
-            is_int(draining(f, f->b), 0, "%s: it let go", word[i]);
+            is_int(draining(f, f->b), 0, "%s: the slot does not drain any more", word[i]);
         }
-        is_int(state_of(f, &lease.id), WEFT_STATE_CANCELLED, "%s: it stays cancelled", word[i]);
+        is_int(state_of(f, &lease.id), WEFT_STATE_CANCELLED, "%s: the execution stays cancelled",
+               word[i]);
         is_int(claim_narrow(f, f->a, "worker-b", 9).count, 1, "%s: the slot is free", word[i]);
         clear(f);
     }
@@ -193,9 +194,9 @@ CASE(draining_ends_with_the_time_of_the_lease)
     is_int(got.count, 1, "the slot is free at its time even if the pass has not run");
     report = run_pass(f, f->b, WEFT_SCANNER_LEASE_EXPIRY);
     ok(report.handled == 0 && report.next_due_us == got.item[0].lease_expires_us,
-       "the pass goes on with what is held");
+       "the next pass is due at the end of the held lease");
     is_int(put_back(f, WEFT_PUT_BACK_RELEASE, &lease, 0).err.rc, WEFT_FENCED,
-           "a late word changes nothing");
+           "a late release changes nothing");
 }
 
 CASE(draining_is_not_for_leases_that_ran_out)
@@ -329,7 +330,7 @@ CASE(draining_members_of_flows)
     is_int(claim_narrow(f, f->b, "worker-b", 9).count, 1, "a release by its worker frees a slot");
 }
 
-/* ---- Telling --------------------------------------------------------------------------------- */
+/* ---- Reports to workers ---------------------------------------------------------------------- */
 
 struct told {
     int32_t worker[8];
@@ -368,7 +369,7 @@ CASE(watch_gives_the_reason_of_each_end)
         struct weft_watched told = watch(f, f->b, "worker-a");
         ok(told.count == 1 && same_id(&told.item[0].id, &lease.id) &&
                told.item[0].epoch == lease.epoch && told.item[0].reason == ways[way].reason,
-           "%s: told as %s", ways[way].name, weft_fence_name(ways[way].reason));
+           "%s: the watch gives the reason %s", ways[way].name, weft_fence_name(ways[way].reason));
         is_int(watch(f, f->a, "worker-a").count, 0, "%s: once", ways[way].name);
         is_int(draining(f, f->a), 1, "%s: telling does not free the slot", ways[way].name);
         clear(f);
@@ -396,9 +397,9 @@ CASE(watch_is_about_one_worker_of_one_namespace)
     is_int(watch(f, f->a, "worker-a").count, a.count, "all of the first");
     is_int(weft_engine_poll(f->a, f->arena, &poll, &f->err), WEFT_OK, "poll");
     ok(poll.workers == 1 && poll.worker[0] == number_of(f, "worker-b"),
-       "the poll names the one that was not told yet");
+       "the poll names the worker without a report");
     (void)put_back(f, WEFT_PUT_BACK_RELEASE, &b.item[0], 0);
-    is_int(watch(f, f->a, "worker-b").count, 0, "one that let go need not be told");
+    is_int(watch(f, f->a, "worker-b").count, 0, "a worker that released its lease gets no report");
     is_int(weft_engine_poll(f->a, f->arena, &poll, &f->err), WEFT_OK, "poll");
     is_int(poll.workers, 0, "the poll counts no worker with ended leases");
 }
@@ -411,7 +412,7 @@ CASE(watch_news_name_each_worker_once)
     struct told told = {0};
     weft_engine_on_leases(f->b, listen, &told);
     cancel_all(f, NULL);
-    ok(told.calls == 1 && told.count == 2, "two workers, told in one call: %zu in %zu", told.count,
+    ok(told.calls == 1 && told.count == 2, "two workers in one report: %zu in %zu", told.count,
        told.calls);
     cancel_all(f, NULL);
     is_int(told.calls, 1, "a second cancel reports nothing");

@@ -221,7 +221,7 @@ CASE(fairness_order_within_a_tenant_in_fives)
         for (size_t i = 0; i < got.count; i++)
             for (size_t k = at; k < at + wanted; k++)
                 found += same_id(&got.item[i].id, &answer[order[k]].id);
-        is_int(found, wanted, "claim at %zu: those whose turn it is", at);
+        is_int(found, wanted, "claim at %zu: the executions whose turn it is", at);
     }
 }
 

@@ -69,7 +69,7 @@ static void expect_fenced_for_ever(struct fixture *f, const struct theft *row)
     struct weft_claimed lease = start_policy(f, row->policy);
     take_away(f, &lease, row->how);
     printf("# %s: at once\n", row->name);
-    is_int(state_of(f, &lease.id), row->state, "%s: what it left behind", row->name);
+    is_int(state_of(f, &lease.id), row->state, "%s: the state after the loss", row->name);
     expect_fenced(f, &lease, row->at_once);
     if (!weft_state_living(row->state)) {
         printf("# %s: replayed, not yet claimed\n", row->name);
@@ -81,7 +81,8 @@ static void expect_fenced_for_ever(struct fixture *f, const struct theft *row)
     expect_fenced(f, &lease, row->later);
     is_int(renew(f, f->b, &next).err.rc, WEFT_OK, "%s: the new holder is not disturbed", row->name);
     printf("# %s: another worker has finished it\n", row->name);
-    is_int(complete(f, f->b, &next, "\"new\"").err.rc, WEFT_OK, "%s: it finishes", row->name);
+    is_int(complete(f, f->b, &next, "\"new\"").err.rc, WEFT_OK, "%s: the next holder finishes",
+           row->name);
     expect_fenced(f, &lease, row->later);
     is_str(result_text(f, &lease.id), "\"new\"", "%s: the result is the new holder's", row->name);
 }

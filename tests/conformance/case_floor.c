@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Claims that begin at a floor, which open snapshots bring about: what they leave behind is found.
- * The floor is put by hand here, where no claim would put it: into the middle of ready rows.
+ * Claims that begin at a floor, which open snapshots bring about: claims still find the rows before
+ * it. The floor is put by hand here, where no claim would put it: into the middle of ready rows.
  */
 
 #include "conformance.h"

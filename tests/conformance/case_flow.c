@@ -46,12 +46,12 @@ CASE(flow_any_and_quorum)
     node_of(&flow, "q")->on_satisfied = WEFT_ON_SATISFIED_LET_RUN;
     submit_drawn(f, &flow);
     end_node(f, &flow, "a", false);
-    is_str(states(f, &flow), "frrbb", "a failure decides neither");
+    is_str(states(f, &flow), "frrbb", "a failure decides neither join");
     end_node(f, &flow, "b", true);
-    is_str(states(f, &flow), "fsrrb", "one is any");
+    is_str(states(f, &flow), "fsrrb", "one success fires the join any");
     end_node(f, &flow, "d", true);
     end_node(f, &flow, "c", true);
-    is_str(states(f, &flow), "fsssr", "two are a quorum; what has ended stays");
+    is_str(states(f, &flow), "fsssr", "two successes fire the quorum; ended nodes stay");
 }
 
 CASE(flow_long_skip)

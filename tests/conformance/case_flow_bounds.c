@@ -256,7 +256,7 @@ static int64_t remove_members(struct fixture *f, const struct many *many, size_t
     return (int64_t)rows.count;
 }
 
-/* One, 2,500 behind it and one behind those. */
+/* A root, 2,500 nodes behind it, and a sink behind them. */
 CASE(flow_removal_takes_edges_in_parts)
 {
     enum { WIDE = 2 * CHUNK + CHUNK / 2, LAST = WIDE + 1, NODES, FEW = 250 };
@@ -311,7 +311,7 @@ CASE(flow_cancel_takes_its_members_along)
     is_int(flow_state(f, &flow), WEFT_FLOW_CANCELLED, "the flow is cancelled");
     (void)steer_id(f, WEFT_STEER_REPLAY, id_of(&flow, "c"));
     drain = cancel_now(f, &flow.answer.id, WEFT_FLOW_CANCEL_PENDING);
-    is_int(drain.cancelled_now, 1, "a second one takes what was replayed");
+    is_int(drain.cancelled_now, 1, "a second cancel takes the replayed member");
     is_str(states(f, &flow), "ccc", "the replayed member is cancelled again");
 }
 
@@ -341,7 +341,7 @@ CASE(flow_cancel_pending_leaves_running_members)
         report = run_pass(f, f->b, WEFT_SCANNER_CANCEL_BACKLOG);
         handled += report.handled;
     }
-    is_int(handled, WAIT + 1, "the scanner comes to those that wait, and to the end");
+    is_int(handled, WAIT + 1, "the scanner handles the waiting members and the end");
     is_int(weft_engine_flow_drain(f->a, &drain, &f->err), WEFT_OK,
            "a drain call after the scanner succeeds");
     is_int(drain.cancelled_now, WAIT, "the drain reports the members that the scanner cancelled");
@@ -383,7 +383,7 @@ static void remember_flows(void *context, const struct weft_id *flow, size_t cou
         *last = flow[count - 1];
 }
 
-/* A flow with thousands of completions leaves room in each hop for those of another. */
+/* A flow with thousands of completions leaves room in each hop for another flow. */
 CASE(flow_cascade_takes_turns)
 {
     enum { PAIRS = 3000 };

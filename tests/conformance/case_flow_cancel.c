@@ -133,7 +133,7 @@ CASE(flow_cancel_all_of_many)
     struct weft_flow_drain drain = {.flow = many.answer.id, .wait = true, .more = true};
     for (int round = 0; round < MANY && drain.more && !f->err.rc; round++)
         is_int(weft_engine_flow_drain(f->a, &drain, &f->err), WEFT_OK, "drain it");
-    is_int(drain.cancelled_now, MANY, "the drain counts its own and those of the cascade");
+    is_int(drain.cancelled_now, MANY, "the drain counts members that it or the cascade cancelled");
     is_int(many_in(f, &many, WEFT_STATE_CANCELLED), MANY, "all members are cancelled");
     is_int(many_in(f, &many, WEFT_STATE_SKIPPED), 0, "no member is skipped");
 }
@@ -267,5 +267,5 @@ CASE(flow_siblings_that_run)
     is_int(engine_renew(f->b, renew, got.count, answer, &f->err), WEFT_OK, "heartbeat");
     for (size_t i = 0; i < got.count; i++)
         told += answer[i].err.rc == WEFT_FENCED && answer[i].state == WEFT_STATE_CANCELLED;
-    is_int(told, MANY, "each worker is told");
+    is_int(told, MANY, "each worker learns of the cancel");
 }

@@ -11,7 +11,7 @@
 static const struct damage {
     const char *problem, *break_it, *mend_it;
 } damages[] = {
-    {"counters are not those of its edges", "UPDATE %snode SET failed = failed + 1 WHERE total = 2",
+    {"counters do not match its edges", "UPDATE %snode SET failed = failed + 1 WHERE total = 2",
      "UPDATE %snode SET failed = failed - 1 WHERE total = 2"},
     {"edge is not what its upstream has come to",
      "UPDATE %sedge SET state = 0 WHERE state = 1; UPDATE %snode SET succeeded = 0 WHERE total = 1",

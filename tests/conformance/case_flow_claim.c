@@ -114,11 +114,11 @@ CASE(flow_claim_any)
     (void)fail_as(f, f->a, &a, &(struct weft_failure){.permanent = true});
     complete_bytes(f, &b, "2", 1, NULL);
     struct weft_claimed end = take_kind(f, "end");
-    is_int(end.upstream_count, 3, "all upstreams are told of");
+    is_int(end.upstream_count, 3, "the claim lists all upstreams");
     const struct weft_upstream *failed = find_upstream(&end, 0, "a");
     ok(failed->state == WEFT_STATE_FAILED && !failed->result && !failed->too_large,
        "a failed upstream has its state and no result");
-    ok(holds(find_upstream(&end, 1, "b"), "2", 1), "one gave the result");
+    ok(holds(find_upstream(&end, 1, "b"), "2", 1), "b gave the result");
     const struct weft_upstream *open = find_upstream(&end, 2, "c");
     ok(open->state == WEFT_STATE_READY && !open->result, "one has not begun");
 
@@ -169,7 +169,7 @@ CASE(flow_claim_too_much)
     }
     ok(named, "each has its own name");
     struct weft_claimed last = take_kind(f, "end");
-    is_int(last.upstream_count, ROOTS, "all are told of");
+    is_int(last.upstream_count, ROOTS, "the claim lists all upstreams");
     size_t inside = 0, outside = 0;
     bool ordered = true;
     for (size_t i = 0; i < last.upstream_count; i++) {
@@ -178,12 +178,12 @@ CASE(flow_claim_too_much)
         ordered &= last.upstream[i].too_large == (i >= inside);
     }
     is_int(inside, (WEFT_BATCH_BYTES - PAYLOAD) / SIZE,
-           "as many results come along as there is room for");
-    is_int(inside + outside, ROOTS, "the others are to be read");
-    ok(ordered, "the first ones come along");
+           "the claim has as many results as there is room for");
+    is_int(inside + outside, ROOTS, "the other results are marked as too large");
+    ok(ordered, "the claim has the first results");
 }
 
-/* Many nodes that come after many: what a claim says of their upstreams is bounded too. */
+/* Many nodes that come after many: the bytes of upstreams in a claim are bounded too. */
 CASE(flow_claim_dense)
 {
     enum { WIDE = 300 };
@@ -257,7 +257,7 @@ static void break_reads(void *context, enum weft_fault_point point, enum weft_st
         breaker->fault.strike_at = 1;
 }
 
-/* A member is not given as if it came after nothing; what else was claimed is. */
+/* No claim gives a member as if it had no upstreams; the other claimed items are given. */
 CASE(flow_claim_without_its_results)
 {
     struct breaker breaker = {.fault = {.kind = WEFT_FAULT_FULL, .hook = break_reads}};
@@ -299,7 +299,7 @@ static void end_roots(struct fixture *f, size_t roots)
     }
 }
 
-/* A call that may leave upstreams, as a server makes it, leaves those that are very many. */
+/* A call that may leave out upstreams, as a server makes it, leaves very many of them out. */
 CASE(flow_claim_apart)
 {
     enum { ROOTS = 4001 };
@@ -335,7 +335,7 @@ CASE(flow_claim_apart)
     weft_engine_close(engine);
 }
 
-/* One that cannot be given its many upstreams is not given; what else was claimed is. */
+/* A member whose many upstreams cannot be read is not given; the other claimed items are. */
 CASE(flow_claim_apart_without_its_results)
 {
     enum { ROOTS = 4001 };

@@ -86,7 +86,7 @@ CASE(flow_edges_that_are_refused)
     expect_err(&err, WEFT_INVALID_VALUE, "edges", "a node after itself");
     (void)LINK(1, "cs", "tb");
     expect_err(&err, WEFT_INVALID_VALUE, "edges", "a circle of two new edges");
-    is_int(LINK(1, "as", "bt"), WEFT_OK, "nothing of these was kept");
+    is_int(LINK(1, "as", "bt"), WEFT_OK, "no refused edge was kept");
     end_node(f, &flow, "r", false);
     is_str(states(f, &flow), "rbbfkk", "s and t are skipped");
     (void)LINK(2, "at");

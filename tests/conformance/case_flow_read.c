@@ -193,7 +193,7 @@ CASE(flow_joins_described)
 
 /* ---- Pages ----------------------------------------------------------------------------------- */
 
-/* `roots` nodes that come after nothing, and `sinks` that come after all of those. */
+/* `roots` nodes that come after nothing, and `sinks` that come after all roots. */
 static struct weft_id submit_fan(struct fixture *f, size_t roots, size_t sinks)
 {
     struct weft_node *node = weft_new_array(f->arena, struct weft_node, roots + sinks);
@@ -222,8 +222,9 @@ CASE(flow_pages)
         for (size_t k = 0; k < page.count; k++, seen++)
             right &= strcmp(page.node[k].name, weft_arena_printf(f->arena, "n%zu", seen)) == 0;
         ok(right, "all are there, in order");
-        is_int(page.next == NULL, i == 2, "the end is told");
-        is_int(page.node[page.count - 1].after_count, i == 2 ? 2500 : 0, "the last is a join");
+        is_int(page.next == NULL, i == 2, "only the last page has no cursor");
+        is_int(page.node[page.count - 1].after_count, i == 2 ? 2500 : 0,
+               "the last node of the last page is a join");
         after = page.next;
     }
     ok(read_page(f, &id, 0, NULL).count == 0, "a page of none");
@@ -299,7 +300,7 @@ CASE(flow_read_refuses)
         struct weft_flow_page page;
         is_int(weft_engine_flow(f->a, &asking[i], f->arena, &page, &f->err), rc[i],
                "a bad flow request is refused");
-        expect_err(&f->err, rc[i], field[i], "and says why");
+        expect_err(&f->err, rc[i], field[i], "the error names the field");
     }
 }
 
@@ -309,11 +310,11 @@ static void expect_unseen(struct fixture *f, const struct weft_id *id, const cha
     struct weft_flow_page page;
     struct weft_flows flows = {0};
     is_int(weft_engine_flow(f->a, &asking, f->arena, &page, &f->err), WEFT_NOT_FOUND,
-           "%s: not found", name);
+           "%s: the flow is not found", name);
     is_int(weft_engine_flows(f->a, &(struct weft_flow_listing){.ns = "default"}, f->arena, &flows,
                              &f->err),
            WEFT_OK, "list");
-    is_int(flows.count, 0, "%s: not listed", name);
+    is_int(flows.count, 0, "%s: the flow is not listed", name);
     ok(!flows.next, "the empty list has no next page");
 }
 
@@ -399,7 +400,7 @@ CASE(flow_lists_by_state)
     for (size_t i = 0; i < WEFT_LEN(bad); i++) {
         is_int(weft_engine_flows(f->a, &bad[i], f->arena, &flows, &f->err), WEFT_INVALID_VALUE,
                "a bad list of flows is refused");
-        expect_err(&f->err, WEFT_INVALID_VALUE, field[i], "and says why");
+        expect_err(&f->err, WEFT_INVALID_VALUE, field[i], "the error names the field");
     }
 }
 
@@ -453,7 +454,7 @@ CASE(flow_filter)
 {
     struct weft_id one = submit_diamond(f, NULL), other = submit_diamond(f, NULL);
     (void)submit_job(f);
-    end_kind(f, "a", true); /* of the first, which is the oldest */
+    end_kind(f, "a", true); /* in the first flow, which is the oldest */
     struct weft_filter filter = {.flow = one};
     is_int(count_rows(f, &filter), 4, "the members of a flow");
     is_int(count_rows(f, &(struct weft_filter){.flow = other}), 4,
@@ -492,22 +493,23 @@ CASE(flow_filter_with_key)
 CASE(flow_filter_steers)
 {
     struct weft_id one = submit_diamond(f, NULL), other = submit_diamond(f, NULL);
-    end_kind(f, "a", false); /* of the first: its others are skipped */
+    end_kind(f, "a", false); /* in the first flow: its other members are skipped */
     struct weft_sweep sweep = {0};
     struct weft_steer_all args = {.kind = WEFT_STEER_CANCEL,
                                   .filter = {.ns = "default", .flow = one}};
-    is_int(weft_engine_steer_all(f->a, &args, &sweep, &f->err), WEFT_OK, "cancel what has ended");
-    is_int(sweep.matched, 0, "finds nothing alive");
+    is_int(weft_engine_steer_all(f->a, &args, &sweep, &f->err), WEFT_OK, "cancel the ended flow");
+    is_int(sweep.matched, 0, "the cancel finds no living member");
     args.filter.flow = other;
-    is_int(weft_engine_steer_all(f->a, &args, &sweep, &f->err), WEFT_OK, "cancel the other");
-    is_int(sweep.changed, 4, "takes all its members");
+    is_int(weft_engine_steer_all(f->a, &args, &sweep, &f->err), WEFT_OK, "cancel the other flow");
+    is_int(sweep.changed, 4, "the cancel takes all its members");
     is_int(read_page(f, &other, 0, NULL).flow.count[WEFT_STATE_CANCELLED], 4,
            "no other execution is cancelled");
     args = (struct weft_steer_all){
         .kind = WEFT_STEER_REPLAY,
         .filter = {.ns = "default", .flow = one, .state = WEFT_STATE_FAILED}};
-    is_int(weft_engine_steer_all(f->a, &args, &sweep, &f->err), WEFT_OK, "replay what failed");
-    is_int(sweep.changed, 1, "takes the one");
+    is_int(weft_engine_steer_all(f->a, &args, &sweep, &f->err), WEFT_OK,
+           "replay the failed member");
+    is_int(sweep.changed, 1, "the replay takes the failed member");
     is_int(read_page(f, &one, 0, NULL).flow.count[WEFT_STATE_READY], 1,
            "the replayed member is ready again");
 }

@@ -73,9 +73,9 @@ CASE(flow_replay_of_a_cancelled_chain)
     is_str(states(f, &flow), "rbb", "each waits for its upstream");
     end_node(f, &flow, "a", true);
     end_node(f, &flow, "b", true);
-    is_str(states(f, &flow), "ssr", "joins begin what was replayed, also in a cancelled flow");
+    is_str(states(f, &flow), "ssr", "joins begin replayed members, also in a cancelled flow");
     end_node(f, &flow, "c", true);
-    is_int(flow_state(f, &flow), WEFT_FLOW_CANCELLED, "cancelled as before");
+    is_int(flow_state(f, &flow), WEFT_FLOW_CANCELLED, "the flow is cancelled as before");
 }
 
 CASE(flow_replay_of_a_chain_whose_members_were_cancelled)
@@ -89,7 +89,7 @@ CASE(flow_replay_of_a_chain_whose_members_were_cancelled)
     is_int(replay_flow(f, &flow.answer.id, false).changed, 3, "all are replayed");
     is_str(states(f, &flow), "rbb", "each waits for its upstream");
     end_node(f, &flow, "a", false);
-    is_str(states(f, &flow), "fkk", "a failure skips what was replayed with it");
+    is_str(states(f, &flow), "fkk", "a failure skips the members replayed with it");
     replay(f, &flow, "a");
     end_node(f, &flow, "a", true);
     end_node(f, &flow, "b", true);
@@ -131,7 +131,8 @@ CASE(flow_replay_that_upstreams_stand_in_the_way_of)
         .kind = WEFT_STEER_REPLAY, .ns = "default", .item = item, .count = WEFT_LEN(item)};
     is_int(engine_steer(f->a, &steering, answer, &f->err), WEFT_OK, "replay b and c");
     expect_err(&answer[0].err, WEFT_CONFLICT, "id", "b cannot begin without a");
-    expect_err(&answer[1].err, WEFT_CONFLICT, "id", "c cannot without b, which is refused");
+    expect_err(&answer[1].err, WEFT_CONFLICT, "id",
+               "c cannot begin without b, whose replay is refused");
     ok(strstr(answer[1].err.text, "'b' is skipped") != NULL, "%s", answer[1].err.text);
     is_str(states(f, &flow), "fkk", "a refused replay changes no node");
     replay_by_force(f, &flow, "b", "'a' is failed");
@@ -154,7 +155,7 @@ CASE(flow_replay_in_a_flow_that_is_cancelled_again)
     enum weft_flow_state state;
     is_int(weft_engine_flow_cancel(f->a, &only, &state, NULL, &f->err), WEFT_OK, "cancel it again");
     (void)complete(f, f->a, &lease, "1");
-    is_str(states(f, &flow), "sc", "the second cancel takes in what was replayed before it");
+    is_str(states(f, &flow), "sc", "the second cancel includes a member replayed before it");
 }
 
 CASE(flow_replay_of_a_sibling)
@@ -395,7 +396,7 @@ CASE(flow_replay_in_a_cancelled_flow)
     is_int(flow_state(f, &flow), WEFT_FLOW_OPEN, "the flow waits for it");
     end_node(f, &flow, "a", true);
     is_str(states(f, &flow), "sc", "no other node begins");
-    is_int(flow_state(f, &flow), WEFT_FLOW_CANCELLED, "cancelled as before");
+    is_int(flow_state(f, &flow), WEFT_FLOW_CANCELLED, "the flow is cancelled as before");
 }
 
 CASE(flow_replay_in_a_deleted_flow)
@@ -431,8 +432,8 @@ CASE(flow_replay_of_many_at_once)
     is_int(engine_steer(f->a, &steering, answer, &f->err), WEFT_OK, "replay them together");
     for (size_t i = 0; i < WEFT_LEN(item); i++)
         is_int(answer[i].err.rc, WEFT_OK, "%zu is replayed", i);
-    is_str(states(f, &one), "rbb", "two of the one flow, and what comes after");
-    is_str(states(f, &two), "rb", "two of the other");
+    is_str(states(f, &one), "rbb", "first flow: two replayed nodes and the node behind them");
+    is_str(states(f, &two), "rb", "second flow: two replayed nodes");
     is_int(state_of(f, &plain), WEFT_STATE_READY, "the execution without a flow is ready");
 }
 

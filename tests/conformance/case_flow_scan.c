@@ -152,7 +152,7 @@ CASE(flow_scan_finds_no_group_of_the_ended)
     is_int(due_of(f, WEFT_SCANNER_EDGE_CANCEL_RECONCILER), WEFT_NEVER,
            "the end of c removes the due time of d");
     (void)steer_id(f, WEFT_STEER_REPLAY, id_of(&flow, "c"));
-    is_str(states(f, &flow), "srrr", "no group cancels what is replayed after that");
+    is_str(states(f, &flow), "srrr", "no group cancels a node that is replayed after that");
 }
 
 /* Without a group in the flow a join that lets its upstreams run leaves none. */

@@ -33,9 +33,9 @@ static size_t held(struct fixture *f)
 CASE(gate_without_settings_admits_all)
 {
     struct weft_id id = gated(f, "customer:42");
-    is_int(state_of(f, &id), WEFT_STATE_READY, "it is ready");
-    is_str(describe(f, &id).gate, "customer:42", "readers see its gate");
-    is_int(claim(f, f->b, 10).count, 1, "and is claimed");
+    is_int(state_of(f, &id), WEFT_STATE_READY, "an execution of a gate without settings is ready");
+    is_str(describe(f, &id).gate, "customer:42", "readers see the gate of the execution");
+    is_int(claim(f, f->b, 10).count, 1, "the execution is claimed");
 }
 
 CASE(gate_limits_a_key_at_a_time)
@@ -123,20 +123,22 @@ CASE(gate_holds_all_ways_to_ready)
     ok(same_id(&lease.id, &first), "a delayed execution holds no slot");
     forward_ms(f, 2000);
     (void)run_pass(f, f->b, WEFT_SCANNER_DELAYED_PROMOTER);
-    is_int(state_of(f, &delayed), WEFT_STATE_HELD, "its time has come, its gate is full: held");
+    is_int(state_of(f, &delayed), WEFT_STATE_HELD,
+           "a delayed execution is held when it is due and its gate is full");
     (void)put_back(f, WEFT_PUT_BACK_RELEASE, &lease, 0);
     is_int(state_of(f, &delayed), WEFT_STATE_READY, "the older one takes the slot of a release");
-    is_int(state_of(f, &first), WEFT_STATE_HELD, "and the released one is held");
+    is_int(state_of(f, &first), WEFT_STATE_HELD, "the released execution is held");
     lease = claim_one(f, f->a);
     (void)complete(f, f->a, &lease, NULL);
     lease = claim_one(f, f->a);
-    ok(same_id(&lease.id, &first), "then the released one runs");
+    ok(same_id(&lease.id, &first), "the released execution runs next");
     (void)complete(f, f->a, &lease, NULL);
     struct weft_id blocker = gated(f, "g:1");
     (void)steer_id(f, WEFT_STEER_REPLAY, &first);
     is_int(state_of(f, &first), WEFT_STATE_HELD, "a replay waits for its gate");
     (void)steer_id(f, WEFT_STEER_CANCEL, &blocker);
-    is_int(state_of(f, &first), WEFT_STATE_READY, "and is admitted when it has room");
+    is_int(state_of(f, &first), WEFT_STATE_READY,
+           "the replayed execution is admitted when the gate has room");
 }
 
 CASE(gate_settings_hold_at_once)
@@ -146,12 +148,13 @@ CASE(gate_settings_hold_at_once)
         (void)gated(f, "g:1");
     is_int(held(f), 5, "one is admitted");
     put_gate(f, "g:1", (struct weft_limits){.max_running = 3});
-    is_int(held(f), 3, "a setting of the gate replaces that of its class, for what waits too");
+    is_int(held(f), 3,
+           "a setting of the gate replaces the setting of its class, also for held work");
     struct weft_gate got;
     is_int(weft_engine_gate_remove(f->b, "default", "g:1", f->arena, &got, &f->err), WEFT_OK,
-           "it is removed");
-    is_int(got.limits.max_running, 3, "the answer says what it was");
-    is_int(held(f), 3, "what was admitted stays so");
+           "the setting of the gate is removed");
+    is_int(got.limits.max_running, 3, "the answer has the removed setting");
+    is_int(held(f), 3, "admitted work stays admitted");
     is_int(weft_engine_gate_remove(f->b, "default", "g", f->arena, &got, &f->err), WEFT_OK,
            "the class has no settings any more");
     is_int(held(f), 0, "all are admitted");
@@ -171,8 +174,9 @@ CASE(gate_shows_what_is_in_it)
     struct weft_gate class, one;
     struct weft_gates list;
     is_int(weft_engine_gate(f->b, "default", "g", f->arena, &class, &f->err), WEFT_OK, "a class");
-    ok(class.running == 1 && class.ready == 3 && class.held == 4, "is counted over its gates");
-    ok(class.limits.max_running == 2 && class.limits.rate.burst == 7, "and has its limits");
+    ok(class.running == 1 && class.ready == 3 && class.held == 4,
+       "the class is counted over its gates");
+    ok(class.limits.max_running == 2 && class.limits.rate.burst == 7, "the class has its limits");
     is_int(weft_engine_gate(f->b, "default", "g:2", f->arena, &one, &f->err), WEFT_OK,
            "a gate without settings of its own");
     ok(one.ready + one.running == 2 && one.held == 2 && one.limits.max_running == 0,
@@ -205,10 +209,12 @@ CASE(gate_window_bounds_starts)
            report.next_due_us < f->now_us + 1100 * WEFT_MS,
        "the scanner sleeps until the window opens");
     forward_ms(f, 900);
-    is_int(run_pass(f, f->b, WEFT_SCANNER_UNBLOCK).handled, 0, "not before its time");
+    is_int(run_pass(f, f->b, WEFT_SCANNER_UNBLOCK).handled, 0,
+           "the scanner admits none before the window opens");
     forward_ms(f, 150);
-    is_int(run_pass(f, f->b, WEFT_SCANNER_UNBLOCK).handled, 3, "then three more");
-    is_int(claim(f, f->b, 10).count, 3, "start");
+    is_int(run_pass(f, f->b, WEFT_SCANNER_UNBLOCK).handled, 3,
+           "the scanner admits three when the window opens");
+    is_int(claim(f, f->b, 10).count, 3, "the three are claimed");
     struct weft_gate gate;
     is_int(weft_engine_gate(f->b, "default", "api:x", f->arena, &gate, &f->err), WEFT_OK, "shown");
     ok(gate.held == 2 && gate.next_us > f->now_us, "the gate says when the next are admitted");
@@ -225,7 +231,7 @@ CASE(gate_window_counts_retries_as_starts)
     is_int(claim(f, f->a, 1).count, 0, "a third start within the second is not admitted");
     forward_ms(f, 1100);
     (void)run_pass(f, f->b, WEFT_SCANNER_UNBLOCK);
-    is_int(claim(f, f->a, 1).count, 1, "but after it");
+    is_int(claim(f, f->a, 1).count, 1, "a third start after the second is admitted");
 }
 
 CASE(gate_rate_gives_tokens_back)
@@ -238,7 +244,7 @@ CASE(gate_rate_gives_tokens_back)
     forward_ms(f, 100);
     is_int(run_pass(f, f->b, WEFT_SCANNER_UNBLOCK).handled, 1, "one after a tenth of a second");
     forward_ms(f, 1000);
-    is_int(claim(f, f->a, 10).count, 1, "it starts");
+    is_int(claim(f, f->a, 10).count, 1, "the admitted execution is claimed");
     is_int(run_pass(f, f->b, WEFT_SCANNER_UNBLOCK).handled, 2, "no more than the burst gathers");
 }
 
@@ -258,12 +264,14 @@ CASE(gate_scanner_makes_up_for_lost_errands)
         (void)gated(f, weft_arena_printf(f->arena, "free:%d", i));
     }
     ok(lost > 0 && held(f) == 6, "nothing was admitted");
-    is_int(run_pass(f, f->b, WEFT_SCANNER_UNBLOCK).handled, 4, "the scanner admits what may run");
+    is_int(run_pass(f, f->b, WEFT_SCANNER_UNBLOCK).handled, 4,
+           "the scanner admits work that has room");
     struct weft_claim_result got = claim(f, f->a, 10);
-    is_int(got.count, 4, "they are claimed");
+    is_int(got.count, 4, "the admitted work is claimed");
     for (size_t i = 0; i < got.count; i++)
         (void)complete(f, f->a, &got.item[i], NULL);
-    is_int(run_pass(f, f->b, WEFT_SCANNER_UNBLOCK).handled, 1, "and the next of the full gate");
+    is_int(run_pass(f, f->b, WEFT_SCANNER_UNBLOCK).handled, 1,
+           "the scanner admits the next one of the full gate");
     weft_engine_on_gates(f->a, NULL, NULL);
 }
 
@@ -282,7 +290,7 @@ CASE(gate_rows_go_when_unused)
     is_int(removed, 1, "the row of a gate without executions is removed");
     (void)gated(f, "g:1");
     (void)gated(f, "g:1");
-    is_int(held(f), 1, "and made again");
+    is_int(held(f), 1, "a later execution makes the row of the gate again");
 }
 
 CASE(gate_refused)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * A random walk over three gates, in two processes that now and then die before the errand of what
- * they committed. After every step a gate has no more than its limit allows, or than it had before
- * a limit was lowered; what was admitted went before all that is still held; and after a pass of
+ * A random walk over three gates, in two processes that now and then die before the errand of
+ * their commit. After every step a gate has no more than its limit allows, or than it had before
+ * a limit was lowered; admitted executions went before all that are still held; and after a pass of
  * the scanner no gate with held executions has room.
  */
 

@@ -292,7 +292,7 @@ CASE(inbox_large_fields_are_refused)
            row[i].field, f->err.text);
     }
     struct weft_pass_report report = run_pass(f, f->a, WEFT_SCANNER_INTAKE);
-    is_int(report.handled, WEFT_LEN(row), "what is as large as allowed is taken in");
+    is_int(report.handled, WEFT_LEN(row), "rows of the largest allowed size are taken in");
     is_int(report.failed, 0, "intake refuses none of the largest rows");
 }
 
@@ -429,10 +429,11 @@ CASE(inbox_two_at_once)
         struct weft_pass_report mine = run_pass(f, engine, WEFT_SCANNER_INTAKE);
         ok(intruder.done, "%s: the other pass ran", row[i].name);
         size_t rest = take_in(f);
-        is_int(mine.handled + intruder.handled + rest, 40, "%s: each is taken once", row[i].name);
-        expected += 40;
-        is_int(count_rows(f, &(struct weft_filter){0}), expected, "%s: and is there once",
+        is_int(mine.handled + intruder.handled + rest, 40, "%s: each row is taken once",
                row[i].name);
+        expected += 40;
+        is_int(count_rows(f, &(struct weft_filter){0}), expected,
+               "%s: each execution is there once", row[i].name);
         weft_engine_close(engine);
     }
     is_int(count_rows(f, &(struct weft_filter){.state = WEFT_STATE_FAILED}), 16,

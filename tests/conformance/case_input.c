@@ -194,7 +194,7 @@ CASE(input_specs)
     is_int(count_rows(f, &(struct weft_filter){0}), ROWS + 1, "only the good ones were written");
 }
 
-/* The other side of each fence: what is just allowed is accepted. */
+/* The other side of each fence: the largest allowed value is accepted. */
 CASE(input_specs_at_the_limit)
 {
     fill_all(f);

@@ -100,7 +100,8 @@ CASE(lane_pause)
     is_int(count_rows(f, &(struct weft_filter){.state = WEFT_STATE_READY}), 2,
            "work of the paused lane stays ready");
     struct weft_claimed lease = {.id = id, .epoch = 1};
-    is_int(complete(f, f->a, &lease, NULL).err.rc, WEFT_OK, "what runs may finish");
+    is_int(complete(f, f->a, &lease, NULL).err.rc, WEFT_OK,
+           "running work may finish during the pause");
     put_lane(f, f->b, &(struct weft_lane){.name = "default"});
     is_int(claim(f, f->a, 10).count, 2, "both are claimed when the pause is over");
 }
@@ -197,7 +198,7 @@ CASE(lane_limit_moves)
         {1, 1, 0, "one still runs"},
         {1, 1, 1, "none runs"},
         {0, 0, 10, "no limit"},
-        {4, 0, 0, "a limit again, below what runs"},
+        {4, 0, 0, "a limit again, below the running number"},
     };
     for (size_t i = 0; i < WEFT_LEN(step); i++) {
         limit(f, i % 2 ? f->a : f->b, step[i].max_running);
@@ -216,9 +217,9 @@ CASE(lane_limit_of_the_other_process)
     (void)submit_copies(f, &(struct weft_spec){.kind = "job"}, 10);
     is_int(claim(f, f->a, 1).count, 1, "no limit yet");
     limit(f, f->b, 3);
-    is_int(claim(f, f->a, 10).count, 2, "the limit holds at once, and counts what ran before");
+    is_int(claim(f, f->a, 10).count, 2, "the limit holds at once, and counts work that ran before");
     limit(f, f->b, 5);
-    ok(claim(f, f->a, 10).count <= 2, "a raised one is never exceeded");
+    ok(claim(f, f->a, 10).count <= 2, "a raised limit is never exceeded");
     limit(f, f->b, 4);
     ok(claim(f, f->a, 10).count == 0 || running(f) <= 4, "a lowered limit is not exceeded");
 }
@@ -250,7 +251,7 @@ CASE(lane_limit_over_queues_and_claims)
     (void)submit_many(f, f->a, spec, WEFT_LEN(spec));
     const struct weft_claim args[] = {{.worker = "w0", .max = 4}, {.worker = "w1", .max = 4}};
     struct weft_claim_result got = claim_several(f, f->b, args, 2);
-    is_int(got.count, 5, "two claims share what the limit allows");
+    is_int(got.count, 5, "two claims share the room under the limit");
     is_int(running(f), 5, "as many run as the limit allows");
     is_int(claim_several(f, f->a, args, 2).count, 0,
            "the other process gets none from the full lane");
@@ -305,9 +306,9 @@ CASE(lane_list_names_all)
 /* Which lanes are in use: by settings, by work in any living state, by what ended in an hour. */
 CASE(lane_in_use)
 {
-    is_int(get_lane(f, "nope"), WEFT_NOT_FOUND, "a lane that nothing was ever called is not found");
+    is_int(get_lane(f, "nope"), WEFT_NOT_FOUND, "a lane that was never used is not found");
     ok(f->err.hint != NULL, "the error has a hint");
-    is_int(get_lane(f, "two words"), WEFT_INVALID_VALUE, "what can be no lane is invalid");
+    is_int(get_lane(f, "two words"), WEFT_INVALID_VALUE, "a malformed lane name is invalid");
     (void)submit_ok(f, &(struct weft_spec){.kind = "job", .lane = "later", .delay_ms = 1000});
     is_int(get_lane(f, "later"), WEFT_OK, "delayed work uses its lane");
     struct weft_id id = submit_ok(f, &(struct weft_spec){.kind = "job", .lane = "typo"});
@@ -322,10 +323,10 @@ CASE(lane_in_use)
     (void)complete(f, f->a, &lease, NULL);
     struct weft_lane lane;
     is_int(weft_engine_lane(f->a, "default", "default", f->arena, &lane, &f->err), WEFT_OK,
-           "what ended a moment ago still uses its lane");
+           "work that ended a moment ago still uses its lane");
     forward_ms(f, 2LL * 3600 * 1000);
     is_int(weft_engine_lane(f->a, "default", "default", f->arena, &lane, &f->err), WEFT_NOT_FOUND,
-           "what ended hours ago does not");
+           "work that ended hours ago does not use its lane");
 }
 
 CASE(lane_remove)
@@ -345,8 +346,8 @@ CASE(lane_remove)
     is_int(remove_lane(f, "default", &was), WEFT_OK, "the settings of the lane are removed");
     ok(was.paused && was.max_running == 4 && was.retention_ms == 5000 && was.weight_count == 1 &&
            was.weights[0].weight == 3 && strcmp(was.name, "default") == 0,
-       "the answer tells what they were");
-    is_int(remove_lane(f, "default", &was), WEFT_NOT_FOUND, "a second time there are none");
+       "the answer has the removed settings");
+    is_int(remove_lane(f, "default", &was), WEFT_NOT_FOUND, "a second removal is not found");
     struct weft_lanes lanes = lanes_of(f, f->a, "default");
     ok(lanes.count == 1 && !lanes.item[0].paused && lanes.item[0].max_running == 0 &&
            lanes.item[0].retention_ms == 0 && lanes.item[0].weight_count == 0,

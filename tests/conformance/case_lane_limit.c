@@ -40,10 +40,10 @@ CASE(lane_window_is_kept_over_processes)
     struct weft_claim_result none = claim(f, f->a, 7);
     is_int(none.count, 0, "the window is full, although nothing runs");
     ok(none.opens_in_us > 400 * WEFT_MS && none.opens_in_us < 700 * WEFT_MS,
-       "it opens when the first seven leave it: in %lld us", (long long)none.opens_in_us);
+       "the window opens when the first seven leave it: in %lld us", (long long)none.opens_in_us);
     forward_ms(f, 530);
     is_int(run_up_to(f, f->a, 20), 7, "as many start again as have left the window");
-    is_int(run_up_to(f, f->b, 20), 0, "and no more");
+    is_int(run_up_to(f, f->b, 20), 0, "no more start than have left the window");
 }
 
 /* Over many small steps of time: never one too many in any span, and hardly any too few. */
@@ -107,9 +107,9 @@ CASE(lane_window_is_forgotten_with_its_setting)
     is_int(run_up_to(f, f->a, 3), 1, "one starts");
     is_int(weft_engine_lane_remove(f->b, "default", "default", f->arena, &had, &err), WEFT_OK,
            "the settings are removed");
-    ok(had.window.limit == 1 && had.window.per_ms == 60000, "they are told");
+    ok(had.window.limit == 1 && had.window.per_ms == 60000, "the answer has the removed settings");
     put_lane(f, f->a, &(struct weft_lane){.name = "default", .window = {1, 60000}});
-    is_int(run_up_to(f, f->b, 3), 1, "a new window begins anew");
+    is_int(run_up_to(f, f->b, 3), 1, "a new window begins empty");
 }
 
 CASE(lane_limits_refused)
@@ -127,7 +127,7 @@ CASE(lane_limits_refused)
         struct weft_err err = {0};
         is_int(weft_engine_lane_put(f->a, "default", &bad[i].lane, &err), WEFT_INVALID_VALUE,
                "%s is refused: %s", bad[i].field, err.text);
-        is_str(err.field, bad[i].field, "and named");
+        is_str(err.field, bad[i].field, "the field is named");
     }
 }
 

@@ -266,8 +266,10 @@ CASE(lease_passes_report_their_counts)
         const char *name = weft_scanner_name(row[i].pass);
         make_due(f, row[i].pass, 5);
         struct weft_pass_report report = pass_of(f, row[i].pass, 2);
-        ok(report.handled == 0 && report.failed == 0 && !report.more, "%s: nothing yet", name);
-        is_int(report.next_due_us, f->now_us + 1000 * WEFT_MS, "%s: but then", name);
+        ok(report.handled == 0 && report.failed == 0 && !report.more,
+           "%s: the pass does nothing before the due time", name);
+        is_int(report.next_due_us, f->now_us + 1000 * WEFT_MS,
+               "%s: the next pass is at the due time", name);
         forward_ms(f, 1000);
         make_due(f, row[i].pass, 1);
         weft_usec next = f->now_us + 1000 * WEFT_MS;
@@ -279,9 +281,10 @@ CASE(lease_passes_report_their_counts)
         report = pass_of(f, row[i].pass, 2);
         ok(report.handled == 1 && !report.more, "%s: the last, and no more", name);
         is_int(report.failed, row[i].ends, "%s: ended or not", name);
-        is_int(report.next_due_us, next, "%s: until the next", name);
+        is_int(report.next_due_us, next, "%s: the next pass is due with the next row", name);
         forward_ms(f, 1000);
-        is_int(pass_of(f, row[i].pass, 0).handled, 1, "%s: which comes in its time", name);
+        is_int(pass_of(f, row[i].pass, 0).handled, 1, "%s: the next row is handled at its due time",
+               name);
         report = pass_of(f, row[i].pass, 0);
         ok(report.handled == 0 && report.next_due_us == WEFT_NEVER, "%s: all is done", name);
     }

@@ -80,21 +80,22 @@ CASE(lifecycle_cancel_from_every_living_state)
            "%s: cancelled", was);
         struct weft_execution end = describe(f, &lease.id);
         is_int(end.state, WEFT_STATE_CANCELLED, "%s: reads as cancelled", was);
-        is_str(end.reason, "not wanted", "%s: with the reason", was);
-        is_str(end.by, "operator", "%s: and by whom", was);
-        is_int(end.finished_us, f->now_us, "%s: and when", was);
+        is_str(end.reason, "not wanted", "%s: the reason is stored", was);
+        is_str(end.by, "operator", "%s: the operator is named", was);
+        is_int(end.finished_us, f->now_us, "%s: the time of the cancel is stored", was);
         bool held = living[i] == WEFT_STATE_RUNNING;
-        is_str(end.worker, held ? "worker-a" : NULL, "%s: and who had it", was);
+        is_str(end.worker, held ? "worker-a" : NULL, "%s: the holder is named", was);
         is_int(attempts(f, &lease.id).count, ended + held, "%s: a lease ended only if held", was);
         forward_ms(f, 60000);
         item.reason = "a later reason";
         answer = steer(f, WEFT_STEER_CANCEL, &item);
         ok(answer.err.rc == WEFT_OK && !answer.changed, "%s: a second cancel is no change", was);
         struct weft_execution still = describe(f, &lease.id);
-        ok(same_execution(&end, &still), "%s: and leaves the first as it was", was);
+        ok(same_execution(&end, &still), "%s: a second cancel leaves the first as it was", was);
         (void)run_pass(f, f->a, WEFT_SCANNER_DELAYED_PROMOTER);
         (void)run_pass(f, f->a, WEFT_SCANNER_LEASE_EXPIRY);
-        is_int(claim_lane(f, f->b, lease.lane).count, 0, "%s: it is never claimed again", was);
+        is_int(claim_lane(f, f->b, lease.lane).count, 0,
+               "%s: the cancelled execution is never claimed again", was);
     }
 }
 
@@ -170,7 +171,7 @@ static void expect_described(struct fixture *f, enum weft_state state)
     is_str(item.kind, "job", "%s: the kind", name);
     is_int(item.percent, -1, "%s: no progress was reported", name);
     is_int(item.created_us, lease.created_us, "%s: when it was submitted", name);
-    /* A lease belongs to a running execution; what is over keeps the name of its last holder. */
+    /* A lease belongs to a running execution; an ended one keeps the name of its last holder. */
     is_str(item.worker, running || !living ? "worker-a" : NULL, "%s: the worker", name);
     is_int(item.lease_expires_us, running ? lease.lease_expires_us : 0, "%s: the lease", name);
     ok((item.claimed_us != 0) == (running || !living), "%s: when the lease began", name);
@@ -263,18 +264,20 @@ CASE(lifecycle_deadline_ends_every_living_state)
         struct weft_claimed lease =
             bring(f, living[i], &(struct weft_spec){.deadline_us = deadline});
         is_int(describe(f, &lease.id).deadline_us, deadline, "%s: the deadline is kept", was);
-        is_int(lease.deadline_us, deadline, "%s: the worker was told", was);
+        is_int(lease.deadline_us, deadline, "%s: the lease has the deadline", was);
         forward_ms(f, 899);
         struct weft_pass_report report = run_pass(f, f->b, WEFT_SCANNER_EXECUTION_DEADLINE);
-        ok(report.handled == 0 && report.next_due_us == deadline, "%s: not a moment early", was);
+        ok(report.handled == 0 && report.next_due_us == deadline,
+           "%s: the pass does nothing before the deadline", was);
         forward_ms(f, 1);
         report = run_pass(f, f->b, WEFT_SCANNER_EXECUTION_DEADLINE);
-        ok(report.handled == 1 && report.failed == 1, "%s: at its deadline it ends", was);
+        ok(report.handled == 1 && report.failed == 1,
+           "%s: the pass ends the execution at its deadline", was);
         struct weft_execution end = describe(f, &lease.id);
         is_int(end.state, WEFT_STATE_EXPIRED, "%s: expired", was);
         is_str(end.by, "execution_deadline", "%s: by the pass", was);
         is_str(end.reason, "its deadline passed", "%s: with the reason", was);
-        is_int(end.finished_us, f->now_us, "%s: then", was);
+        is_int(end.finished_us, f->now_us, "%s: the time of the end is stored", was);
         is_int(run_pass(f, f->a, WEFT_SCANNER_EXECUTION_DEADLINE).handled, 0, "%s: once", was);
     }
 }
@@ -309,7 +312,7 @@ CASE(lifecycle_progress_is_stored_and_kept)
     is_str(seen.note, "halfway, nearly", "the note is stored");
     (void)renew(f, f->a, &lease);
     is_int(describe(f, &lease.id).percent, 40, "a renewal without progress leaves it");
-    item.percent = 30; /* progress may go back: what counts is what the holder says now */
+    item.percent = 30; /* progress may go back: the last report of the holder counts */
     item.note = NULL;
     is_int(engine_renew(f->a, &item, 1, &answer, &f->err), WEFT_OK, "progress again");
     seen = describe(f, &lease.id);

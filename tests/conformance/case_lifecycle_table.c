@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Every operation on every state that can be reached, compared with the transition table: what the
- * table refuses is refused and changes nothing a reader could see, what it allows leads where the
- * table says.
+ * Every operation on every state that can be reached, compared with the transition table: an
+ * operation that the table refuses is refused and changes nothing a reader could see; an operation
+ * that it allows leads to the state in the table.
  */
 
 #include "conformance.h"

@@ -23,7 +23,7 @@ CASE(list_empty)
     (void)submit_job(f);
     static const struct weft_tag tag = {"k", "v"};
     static const struct weft_filter row[] = {
-        {.lane = "nowhere"}, {.kind = "nothing"},           {.tenant = "nobody"},
+        {.lane = "nowhere"}, {.kind = "nothing"},           {.tenant = "absent"},
         {.key = "none"},     {.state = WEFT_STATE_BLOCKED}, {.state = WEFT_STATE_SKIPPED},
         {.tag = &tag},
     };
@@ -41,7 +41,7 @@ CASE(list_newest_first)
         forward_ms(f, 1);
     }
     struct weft_read_page page = list_page(f, &(struct weft_listing){0});
-    is_int(page.count, 50, "50 unless anybody says else");
+    is_int(page.count, 50, "a page has 50 items by default");
     size_t wrong = 0;
     for (size_t i = 0; i < page.count; i++)
         wrong += !same_id(&page.item[i].id, &id[59 - i]);

@@ -13,7 +13,7 @@
 
 enum { HEARD_MAX = 64 };
 
-/* All that was told since the last look. */
+/* All reports to the listener since the last check. */
 struct ear {
     struct weft_woken woken[HEARD_MAX];
     size_t count;
@@ -47,16 +47,16 @@ static uint32_t sum(const struct ear *ear)
 /* So many executions of one queue in one call, and something due then (WEFT_NEVER: nothing). */
 static void expect(struct ear *ear, uint32_t count, weft_usec due_us, const char *what)
 {
-    is_int(ear->calls, 1, "%s: told once", what);
-    is_int(ear->count, count > 0, "%s: of its queue", what);
-    is_int(sum(ear), count, "%s: so many", what);
+    is_int(ear->calls, 1, "%s: one call of the listener", what);
+    is_int(ear->count, count > 0, "%s: the queue is named", what);
+    is_int(sum(ear), count, "%s: the number of executions", what);
     is_int(ear->due_us, due_us, "%s: due", what);
     start_over(ear);
 }
 
 static void expect_silence(struct ear *ear, const char *what)
 {
-    is_int(ear->calls, 0, "%s: nothing is told", what);
+    is_int(ear->calls, 0, "%s: the listener is not called", what);
     start_over(ear);
 }
 
@@ -77,7 +77,7 @@ CASE(news_of_submissions)
     };
     (void)submit_many(f, f->a, mixed, WEFT_LEN(mixed));
     ok(ear.calls == 1 && ear.count == 2 && ear.woken[0].count == 2 && ear.woken[1].count == 1,
-       "per queue, without what is delayed or refused");
+       "a number per queue, without delayed or refused items");
     is_int(ear.due_us, f->now_us + 5 * WEFT_SECOND,
            "the news give the earliest due time of the delayed");
     start_over(&ear);
@@ -111,7 +111,7 @@ CASE(news_of_leases)
     (void)put_back(f, WEFT_PUT_BACK_DELAY, &got.item[4], 2000);
     expect(&ear, 0, f->now_us + 2 * WEFT_SECOND, "a delay");
     (void)put_back(f, WEFT_PUT_BACK_RELEASE, &got.item[4], 0);
-    expect_silence(&ear, "what is fenced");
+    expect_silence(&ear, "a fenced release");
 }
 
 CASE(news_of_steering)
@@ -129,7 +129,7 @@ CASE(news_of_steering)
     (void)steer(f, WEFT_STEER_REPRIORITIZE, &(struct weft_steer){.id = id, .priority = 5});
     expect_silence(&ear, "reprioritize");
     (void)steer_id(f, WEFT_STEER_CANCEL, &id);
-    expect_silence(&ear, "cancel of what was not running");
+    expect_silence(&ear, "cancel of an execution that was not running");
     (void)steer_id(f, WEFT_STEER_REPLAY, &id);
     expect(&ear, 1, WEFT_NEVER, "replay");
 }

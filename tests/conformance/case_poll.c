@@ -146,10 +146,10 @@ CASE(poll_refreshes_the_list)
     is_int(
         claim_with(f, engine, &(struct weft_claim){.worker = "w", .lanes = other, .lane_count = 1})
             .count,
-        1, "a queue that only the poll told of");
+        1, "a claim takes from a queue that only the poll named");
     is_int(costs.others, 1, "the claim statement alone was run");
     is_int(claim_with(f, engine, &(struct weft_claim){.worker = "w", .max = 9}).count, 1,
-           "under the limit that only the poll told of");
+           "the claim keeps the limit that only the poll named");
     weft_engine_close(engine);
 }
 

@@ -62,7 +62,7 @@ CASE(replay_of_the_living_is_refused)
         ok(answer.err.rc == WEFT_NOT_LIVE && answer.state == living[i] && !answer.changed,
            "%s: refused", was);
         struct weft_execution after = describe(f, &lease.id);
-        ok(same_execution(&before, &after), "%s: and nothing changed", was);
+        ok(same_execution(&before, &after), "%s: the execution is unchanged", was);
     }
 }
 

@@ -30,7 +30,7 @@ static struct weft_pass_report retain(struct fixture *f)
 {
     struct weft_pass_report report = retain_with(f, NULL);
     is_int(counter_of(&report, "processed"), (int64_t)report.handled,
-           "processed is what it handled");
+           "the counter processed has the handled executions");
     ok(!report.more, "nothing is left to do");
     return report;
 }
@@ -141,11 +141,12 @@ CASE(retention_of_a_lane_holds_at_once)
     is_int(retain(f).handled, 0, "both are kept");
     put_lane(f, f->a, &(struct weft_lane){.name = good.lane, .retention_ms = 20000});
     put_lane(f, f->a, &(struct weft_lane){.name = bad.lane, .retention_ms = 20000});
-    is_int(retain(f).handled, 1, "a lane that keeps less lets go what ended before");
+    is_int(retain(f).handled, 1,
+           "a shorter retention of the lane removes an execution that ended before");
     expect_gone(f, &good);
     put_lane(f, f->a, &(struct weft_lane){.name = bad.lane, .retention_ms = 25000});
     forward_ms(f, 20000);
-    is_int(retain(f).handled, 0, "one that keeps more keeps it");
+    is_int(retain(f).handled, 0, "a longer retention of the lane keeps the execution");
     put_lane(f, f->a, &(struct weft_lane){.name = bad.lane});
     is_int(retain(f).next_due_us, describe(f, &bad.id).finished_us + 4 * WEEK_MS * WEFT_MS,
            "one without a setting goes by the default");
@@ -168,7 +169,7 @@ CASE(retention_lane_settings)
         is_int(weft_engine_lane_put(f->a, "default", &lane, &err), row[i].rc, "%lld ms",
                (long long)row[i].ms);
         if (row[i].rc)
-            expect_err(&err, WEFT_INVALID_VALUE, "retention_ms", "it is blamed");
+            expect_err(&err, WEFT_INVALID_VALUE, "retention_ms", "the field retention_ms is named");
     }
     is_int(weft_engine_lanes(f->b, "default", f->arena, &lanes, &f->err), WEFT_OK, "the lanes");
     ok(lanes.count == 1 && lanes.item[0].retention_ms == WEFT_DELAY_MAX_MS,
@@ -240,7 +241,7 @@ CASE(retention_and_a_late_worker)
             is_int(answer[k].err.rc, WEFT_NOT_FOUND, "lease %zu, call %zu: there is no such work",
                    i, k);
     }
-    is_int(state_of(f, &lost.id), WEFT_STATE_NONE, "no call brought the execution back");
+    is_int(state_of(f, &lost.id), WEFT_STATE_NONE, "the execution is still gone after all calls");
 }
 
 /* ---- How much -------------------------------------------------------------------------------- */
@@ -331,7 +332,7 @@ CASE(retention_of_a_namespace)
     const struct weft_steer item = {.id = id, .ns = "other"};
     is_int(steer(f, WEFT_STEER_CANCEL, &item).err.rc, WEFT_OK, "one of another namespace");
     forward_ms(f, WEEK_MS);
-    is_int(retain_with(f, &(struct weft_pass_config){.ns = "nobody"}).handled, 0,
+    is_int(retain_with(f, &(struct weft_pass_config){.ns = "absent"}).handled, 0,
            "a pass of an unknown namespace removes nothing");
     struct weft_pass_report report = retain_with(f, &(struct weft_pass_config){.ns = "other"});
     ok(report.handled == 1 && !report.more, "a pass of a namespace removes its execution");
@@ -367,8 +368,8 @@ CASE(retention_for_a_moment)
     forward_ms(f, WEEK_MS);
     const struct weft_pass_config config = {.batch = 2, .most_us = 1};
     struct weft_pass_report report = retain_with(f, &config);
-    ok(report.handled == 2 && report.more, "a pass without time makes one batch and says so");
+    ok(report.handled == 2 && report.more, "a pass without time makes one batch and reports more");
     report = retain_with(f, &config);
     ok(report.handled == 2 && report.more, "the second pass without time also makes one batch");
-    is_int(retain(f).handled, 1, "one with time does the rest");
+    is_int(retain(f).handled, 1, "a pass with time does the rest");
 }

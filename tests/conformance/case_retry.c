@@ -80,8 +80,10 @@ CASE(retry_waits_as_the_policy_says)
             lease = next;
         }
         struct weft_lease_answer answer = fail(f, f->b, &lease, "flaky");
-        is_int(answer.state, WEFT_STATE_FAILED, "%s: then no attempt is left", row[i].name);
-        is_int(describe(f, &lease.id).attempt, tries + 1, "%s: that was the last", row[i].name);
+        is_int(answer.state, WEFT_STATE_FAILED, "%s: no attempt is left after the last wait",
+               row[i].name);
+        is_int(describe(f, &lease.id).attempt, tries + 1, "%s: the number of attempts",
+               row[i].name);
     }
 }
 
@@ -138,7 +140,7 @@ CASE(retry_after_beats_the_backoff)
         int64_t given_ms, wait_ms;
     } row[] = {{7777, 7777}, {1, 1}, {120000, 120000}, {-1, 0}, {0, 1000}};
     for (size_t i = 0; i < WEFT_LEN(row); i++) {
-        /* Longer than max_ms too: the worker knows what the other side told it. */
+        /* Longer than max_ms too: the worker passes on a time that another system gave it. */
         struct weft_claimed lease = start_policy(f, &(struct weft_policy){.no_jitter = true});
         struct weft_lease_answer answer =
             fail_as(f, f->a, &lease, &(struct weft_failure){.retry_after_ms = row[i].given_ms});
@@ -235,7 +237,7 @@ CASE(retry_exhausted_keeps_the_last_error)
     is_int(claim_lane(f, f->a, lease.lane).count, 0, "the failed execution cannot be claimed");
 }
 
-/* What a reader is told about attempts, at one point of a life. */
+/* The facts about attempts that a reader gets, at one point of a life. */
 static void expect_retries(struct fixture *f, const struct weft_id *id, int32_t used, int32_t left,
                            enum weft_not_retried why)
 {

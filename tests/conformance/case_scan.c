@@ -90,7 +90,7 @@ static void expect_counters(const struct weft_pass_report *report, const struct 
 {
     const uint64_t want[] = {processed, kind->ends ? processed : 0, 0, 0};
     const struct weft_scanner_info *info = weft_scanner_info(kind->scanner);
-    is_int(report->counter_count, WEFT_LEN(want), "%s: all counters are told", info->name);
+    is_int(report->counter_count, WEFT_LEN(want), "%s: all counters are reported", info->name);
     for (size_t i = 0; i < report->counter_count && i < WEFT_LEN(want); i++) {
         is_str(report->counter[i].name, info->counter[i], "%s: by name", info->name);
         is_int(report->counter[i].value, want[i], "%s: %s", info->name, info->counter[i]);
@@ -117,13 +117,14 @@ CASE(scan_at_the_very_moment)
         enum weft_state before = state_of(f, id);
         set_now(f, due_us - 1);
         struct weft_pass_report report = pass_in(f, kinds[i].scanner, 0);
-        ok(report.handled == 0 && report.next_due_us == due_us, "%s: not a moment early", name);
+        ok(report.handled == 0 && report.next_due_us == due_us,
+           "%s: the pass does nothing before the due time", name);
         is_int(state_of(f, id), before, "%s: nothing is changed", name);
         set_now(f, due_us);
         report = pass_in(f, kinds[i].scanner, 0);
         expect_counters(&report, &kinds[i], 1);
-        ok(!report.more && report.next_due_us == WEFT_NEVER, "%s: that was all", name);
-        is_int(state_of(f, id), kinds[i].after, "%s: at the moment", name);
+        ok(!report.more && report.next_due_us == WEFT_NEVER, "%s: nothing is left to do", name);
+        is_int(state_of(f, id), kinds[i].after, "%s: the pass acts at the due time", name);
     }
 }
 
@@ -165,7 +166,7 @@ CASE(scan_leaves_ended_executions)
         struct weft_pass_report report = pass_in(f, kinds[i].scanner, 0);
         expect_counters(&report, &kinds[i], 1);
         struct weft_execution after = describe(f, &id[0]);
-        ok(same_execution(&before, &after), "%s: what is over stays as it is",
+        ok(same_execution(&before, &after), "%s: an ended execution stays as it is",
            weft_scanner_name(kinds[i].scanner));
         is_int(pass_in(f, kinds[i].scanner, 0).handled, 0, "a second pass handles nothing");
     }
@@ -192,7 +193,8 @@ CASE(scan_after_a_failure)
             enum weft_rc rc = weft_engine_pass(engine, kinds[i].scanner, NULL, &report, &err);
             fault.strike_at = 0;
             if (fault.struck) {
-                is_int(rc, WEFT_STORAGE_FULL, "%s, call %d: told", name, (int)at);
+                is_int(rc, WEFT_STORAGE_FULL, "%s, call %d: the full disk is reported", name,
+                       (int)at);
                 is_int(state_of(f, &id[2]), before, "%s, call %d: undone", name, (int)at);
                 rc = weft_engine_pass(engine, kinds[i].scanner, NULL, &report, &err);
             }

@@ -57,19 +57,20 @@ CASE(scan_of_one_namespace)
         (void)make_due(f, timed[i], "red", 2000, 2);
         struct weft_pass_report report = pass_with(f, timed[i], &red);
         ok(report.handled == 0 && report.next_due_us == begin_us + 2000 * WEFT_MS,
-           "%s: is called back for its own", name);
+           "%s: is due again for its own namespace", name);
         is_int(pass_with(f, timed[i], NULL).next_due_us, begin_us + 1000 * WEFT_MS,
                "%s: without a limit for the first of all", name);
         forward_ms(f, 2000);
         report = pass_with(f, timed[i], &none);
         ok(report.handled == 0 && !report.more && report.next_due_us == WEFT_NEVER,
            "%s: a namespace that is not there has nothing to do", name);
-        is_int(report.counter_count, 4, "%s: and says so", name);
+        is_int(report.counter_count, 4, "%s: a namespace that is not there has all counters", name);
         report = pass_with(f, timed[i], &red);
-        is_int(report.handled, 2, "%s: does its own", name);
-        is_int(report.next_due_us, WEFT_NEVER, "%s: and is not called for the others", name);
-        is_int(report.counter[2].value + report.counter[3].value, 0, "%s: has missed none", name);
-        is_int(pass_with(f, timed[i], &red).handled, 0, "%s: all of it", name);
+        is_int(report.handled, 2, "%s: a pass of a namespace handles its executions", name);
+        is_int(report.next_due_us, WEFT_NEVER, "%s: is not due again for other namespaces", name);
+        is_int(report.counter[2].value + report.counter[3].value, 0, "%s: the pass has missed none",
+               name);
+        is_int(pass_with(f, timed[i], &red).handled, 0, "%s: a second pass finds none", name);
         report = pass_with(f, timed[i], &(struct weft_pass_config){.ns = "blue", .batch = 2});
         ok(report.handled == 2 && report.more, "%s: another does the rest", name);
         report = pass_with(f, timed[i], &blue);

@@ -88,7 +88,7 @@ static size_t drain(struct fixture *f, enum weft_scanner scanner, size_t passes)
     return handled;
 }
 
-/* Ten batches of one namespace are due, then a row of another: it is done by the second pass. */
+/* Ten batches of one namespace are due, then a row of another: the second pass does that row. */
 static void check_one_row(struct fixture *f, const struct scan_kind *kind, size_t round)
 {
     const char *name = weft_scanner_name(kind->scanner);
@@ -99,10 +99,11 @@ static void check_one_row(struct fixture *f, const struct scan_kind *kind, size_
     forward_ms(f, 2000);
     struct weft_pass_report report = pass(f, kind->scanner);
     ok(report.handled == BATCH && report.more, "%s: the first batch is full", name);
-    is_int(done_of(f, kind, many), BATCH, "%s: it goes by time", name);
+    is_int(done_of(f, kind, many), BATCH, "%s: the first batch goes by time", name);
     report = pass(f, kind->scanner);
-    is_int(done_of(f, kind, few), 1, "%s: the second one has the row of the other", name);
-    ok(report.handled > 1 && report.more, "%s: and others of the first", name);
+    is_int(done_of(f, kind, few), 1, "%s: the second pass has the row of the other", name);
+    ok(report.handled > 1 && report.more, "%s: the second pass has rows of the first as well",
+       name);
     is_int(drain(f, kind->scanner, 100) + report.handled, 9 * BATCH + 1, "%s: all are done", name);
     is_int(done_of(f, kind, many), 10 * BATCH, "%s: each once", name);
 }
@@ -133,7 +134,7 @@ CASE(scan_turns_of_one_namespace)
             is_int(done_of(f, &kinds[i], later), 0, "%s: the row that came waits", name);
         }
         (void)pass(f, kinds[i].scanner);
-        is_int(done_of(f, &kinds[i], later), 1, "%s: it is done by the next pass", name);
+        is_int(done_of(f, &kinds[i], later), 1, "%s: the next pass does the row", name);
         (void)drain(f, kinds[i].scanner, 100);
         is_int(done_of(f, &kinds[i], alone), BATCHES * BATCH, "%s: all are done, each once", name);
     }
@@ -207,8 +208,8 @@ CASE(scan_turns_beside_a_filter)
     struct weft_pass_report report = {0};
     is_int(weft_engine_pass(f->b, scanner, &red, &report, &f->err), WEFT_OK,
            "a pass of one namespace");
-    ok(report.handled == BATCH && report.more, "takes a whole batch");
+    ok(report.handled == BATCH && report.more, "a pass of one namespace takes a whole batch");
     (void)pass(f, scanner);
-    is_int(done_of(f, kind, "red"), BATCH + PART / 2, "the next one of all takes turns");
+    is_int(done_of(f, kind, "red"), BATCH + PART / 2, "the next pass of all takes turns");
     is_int(drain(f, scanner, 100), 3 * BATCH - PART, "the others follow");
 }

@@ -231,7 +231,7 @@ CASE(token_rotate)
     struct weft_tokens list = list_tokens(f, NULL);
     ok(list.count == 1 && list.item[0].id == one.id && list.item[0].rotated_us == f->now_us &&
            list.item[0].old_expires_us == three.old_expires_us && list.item[0].expires_us == 0,
-       "the list has one token and says so");
+       "the list has one token, with the time of its rotation");
     forward_ms(f, 60000);
     ok(!is_good(f, two.token) && is_good(f, three.token),
        "after the grace only the new secret is accepted");
@@ -302,11 +302,11 @@ CASE(token_callers)
            "a bound admin makes none for another namespace");
     is_str(f->err.field, "namespace", "the field is named");
     is_int(weft_engine_token_create(f->a, &caller, &all, f->arena, &made, &f->err), WEFT_OK,
-           "where it names none");
-    is_str(made.ns, "blue", "a token without a namespace gets that of the caller");
+           "a bound admin makes a token without a namespace");
+    is_str(made.ns, "blue", "a token without a namespace gets the namespace of the caller");
     struct weft_tokens list = list_tokens(f, &caller);
     ok(list.count == 2 && list.item[0].id == caller.token && list.item[1].id == made.id,
-       "the list has those of its namespace");
+       "the list has the tokens of the caller's namespace");
     is_int(list_tokens(f, NULL).count, 4, "an unbound caller sees all");
     const int32_t foreign[] = {any_id, red_id};
     for (size_t i = 0; i < WEFT_LEN(foreign); i++) {
@@ -491,13 +491,13 @@ CASE(worker_goodbye)
     is_int(renew(f, f->a, &elsewhere.item[0]).err.rc, WEFT_OK,
            "the lease of the namesake in another namespace holds");
     is_int(goodbye(f, "default", "gone"), 0, "a third goodbye releases nothing");
-    is_int(goodbye(f, "default", "nobody"), 0,
+    is_int(goodbye(f, "default", "absent"), 0,
            "a goodbye of an unknown worker gives no leases back");
-    is_int(goodbye(f, "nowhere", "nobody"), 0,
+    is_int(goodbye(f, "nowhere", "absent"), 0,
            "a goodbye in an unknown namespace gives no leases back");
     uint64_t released = 0;
     is_int(weft_engine_goodbye(f->a, "default", "a b", &released, &f->err), WEFT_INVALID_VALUE,
-           "a name that is none");
+           "a malformed worker name is refused");
 }
 
 CASE(worker_goodbye_is_a_release)

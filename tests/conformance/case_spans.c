@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Spans: however the executions of several namespaces lie between each other, each list shows those
- * of its namespace, each once, newest first; and its cursors are good for nothing else.
+ * Spans: however the executions of several namespaces lie between each other, each list shows the
+ * executions of its namespace, each once, newest first; and its cursors are good for no other list.
  */
 
 #include "conformance.h"
@@ -88,8 +88,8 @@ CASE(spans_keep_namespaces_apart)
 }
 
 /*
- * In SQLite a store with one namespace has no spans (0019-one-namespace); those of all rows come
- * with the second one, whichever process adds it, and also where some were there already.
+ * In SQLite a store with one namespace has no spans (0019-one-namespace); all rows get spans with
+ * the second namespace, whichever process adds it, and also where some were there already.
  */
 CASE(spans_come_with_the_second_namespace)
 {
@@ -161,7 +161,7 @@ static void submit_phase(struct fixture *f, struct expected *expected)
 }
 
 /*
- * Rows of the middle phase have no spans, as those of a replica of the release before (0010-lists):
+ * Rows of the middle phase have no spans, as rows of a replica of the release before (0010-lists):
  * lists walk all ids there, and spans before and after it.
  */
 CASE(spans_that_are_missing_for_a_while)

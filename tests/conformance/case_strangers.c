@@ -77,7 +77,7 @@ static void expect_hidden(struct fixture *f, const char *ns, enum weft_state sta
            "%s: steering of kind %d is not found and tells no state", was, (int)every_kind[i]);
     }
     struct weft_execution after = describe(f, &lease.id);
-    ok(same_execution(&before, &after), "%s: and it is as it was", was);
+    ok(same_execution(&before, &after), "%s: the execution is as it was", was);
 }
 
 CASE(strangers_other_namespace_is_not_found)
@@ -87,7 +87,7 @@ CASE(strangers_other_namespace_is_not_found)
     (void)submit_ok(f, &(struct weft_spec){.ns = "theirs", .kind = "job"});
     for (size_t i = 0; i < WEFT_LEN(state); i++) {
         expect_hidden(f, "theirs", state[i]); /* exists */
-        expect_hidden(f, "nobody", state[i]); /* does not */
+        expect_hidden(f, "absent", state[i]); /* does not */
     }
     is_int(claim(f, f->a, 10).count, 0, "a claim in default does not see theirs");
 }

@@ -53,7 +53,7 @@ CASE(submit_run_at)
         is_int(now.run_at_us, row[i].state == WEFT_STATE_DELAYED ? at_us : 0, "run_at %s: the time",
                row[i].name);
     }
-    is_int(claim(f, f->b, 10).count, 2, "only those that are due can be claimed");
+    is_int(claim(f, f->b, 10).count, 2, "only the due executions can be claimed");
 }
 
 CASE(submit_deadline)
@@ -154,7 +154,7 @@ CASE(submit_everything_is_claimed)
     is_str(lease->tags[1].key, "z", "the claim has the keys of the tags");
     is_int(lease->created_us, f->now_us - 7 * WEFT_MS, "when it was submitted");
     is_int(lease->deadline_us, 0, "no deadline");
-    is_int(lease->lease_expires_us, f->now_us + 30 * WEFT_SECOND, "30 s unless anybody says else");
+    is_int(lease->lease_expires_us, f->now_us + 30 * WEFT_SECOND, "a lease lasts 30 s by default");
     is_int(lease->claim, 0, "the item belongs to the only claim");
 }
 

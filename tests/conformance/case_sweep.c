@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Cancel and replay by filter: what fits is changed, nothing else, a bounded number at a time. */
+/* Cancel and replay by filter: matches alone are changed, a bounded number at a time. */
 
 #include "conformance.h"
 
@@ -56,7 +56,7 @@ CASE(sweep_cancel_by_filter)
         {"kind", {.kind = "mail"}, 4},
         {"tag", {.tag = &red}, 5},
         {"state and tenant", {.state = WEFT_STATE_DELAYED, .tenant = "acme"}, 2},
-        {"what is there no more", {.lane = "fast"}, 0},
+        {"executions that are cancelled already", {.lane = "fast"}, 0},
         {"an unknown lane", {.lane = "nowhere"}, 0},
     };
     submit_groups(f);
@@ -65,11 +65,12 @@ CASE(sweep_cancel_by_filter)
         struct weft_sweep got = sweep(f, &(struct weft_steer_all){.kind = WEFT_STEER_CANCEL,
                                                                   .filter = row[i].filter,
                                                                   .reason = "not needed"});
-        is_int(got.matched, row[i].fit, "%s: what fits", row[i].name);
-        is_int(got.changed, row[i].fit, "%s: is changed", row[i].name);
-        ok(!got.more, "%s: at one go", row[i].name);
+        is_int(got.matched, row[i].fit, "%s: the matches", row[i].name);
+        is_int(got.changed, row[i].fit, "%s: the matches are changed", row[i].name);
+        ok(!got.more, "%s: one call changes all", row[i].name);
         left -= row[i].fit;
-        is_int(in_state(f, WEFT_STATE_CANCELLED), 24 - left, "%s: and cancelled", row[i].name);
+        is_int(in_state(f, WEFT_STATE_CANCELLED), 24 - left,
+               "%s: the changed executions are cancelled", row[i].name);
     }
     is_int(in_state(f, WEFT_STATE_READY), 10, "the rest is as it was");
     is_int(count_rows(f, &(struct weft_filter){.ns = "other", .state = WEFT_STATE_READY}), 3,
@@ -129,7 +130,7 @@ CASE(sweep_of_the_wrong_kind)
     ok(got.matched == 0 && got.changed == 0, "cancel finds nothing among the ended");
     got = sweep(f,
                 &(struct weft_steer_all){.kind = WEFT_STEER_CANCEL, .filter = {.lane = "default"}});
-    ok(got.matched == 1 && got.changed == 1, "a lane is what lives in it");
+    ok(got.matched == 1 && got.changed == 1, "a cancel by lane takes only the living");
 }
 
 CASE(sweep_max_and_more)
@@ -155,8 +156,7 @@ CASE(sweep_max_and_more)
     is_int(in_state(f, WEFT_STATE_READY), 2500, "all are ready again");
 }
 
-/* By cursor: calls follow each other to the end, however many of those that fit cannot be changed.
- */
+/* By cursor: calls follow each other to the end, however many matches cannot be changed. */
 CASE(sweep_by_cursor)
 {
     (void)submit_copies(f, &(struct weft_spec){.kind = "job"}, 1500);

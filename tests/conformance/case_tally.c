@@ -107,10 +107,10 @@ CASE(tally_without_replayed_failures)
     flush(f, f->b);
     expect_hour(f, f->b, 0, 0, "a row below zero is shown as zero");
     flush(f, f->a);
-    expect_hour(f, f->b, 0, 0, "and is zero once the failure is written");
+    expect_hour(f, f->b, 0, 0, "the row is zero once the failure is written");
     fail_for_good(f, &got.item[3]);
     flush(f, f->a);
-    expect_hour(f, f->b, 0, 1, "so that the next failure is counted");
+    expect_hour(f, f->b, 0, 1, "the next failure is counted from zero");
 
     (void)complete(f, f->a, &got.item[4], NULL);
     (void)steer_id(f, WEFT_STEER_REPLAY, &got.item[4].id);
@@ -120,7 +120,7 @@ CASE(tally_without_replayed_failures)
     got = claim(f, f->a, 1);
     fail_for_good(f, &got.item[0]);
     forward_ms(f, 55LL * MINUTE_MS);
-    expect_hour(f, f->a, 0, 1, "of an hour later");
+    expect_hour(f, f->a, 0, 1, "an hour later the old counts are gone");
     (void)steer_id(f, WEFT_STEER_REPLAY, &got.item[0].id);
     expect_hour(f, f->a, 0, 0, "the replay is taken from the minute of the failure");
 }
@@ -140,11 +140,11 @@ CASE(tally_is_shared_when_written)
 {
     flush(f, f->a);
     end_one(f, f->a);
-    expect_hour(f, f->a, 1, 0, "known here at once");
-    expect_hour(f, f->b, 0, 0, "elsewhere not yet");
+    expect_hour(f, f->a, 1, 0, "the own count is known at once");
+    expect_hour(f, f->b, 0, 0, "another process does not know the count yet");
     flush(f, f->a);
-    expect_hour(f, f->a, 1, 0, "counted once when it is written");
-    expect_hour(f, f->b, 1, 0, "and known elsewhere");
+    expect_hour(f, f->a, 1, 0, "a written end is counted once");
+    expect_hour(f, f->b, 1, 0, "another process knows the written count");
     end_one(f, f->b);
     end_one(f, f->a);
     flush(f, f->b);
@@ -157,7 +157,7 @@ CASE(tally_is_shared_when_written)
     struct weft_engine *other = open_engine(f);
     (void)complete(f, other, &lease, NULL);
     weft_engine_close(other);
-    expect_hour(f, f->b, 4, 0, "what is left is written when an engine is closed");
+    expect_hour(f, f->b, 4, 0, "unwritten counts are written when an engine is closed");
 }
 
 CASE(tally_forgets_after_an_hour)
@@ -171,7 +171,7 @@ CASE(tally_forgets_after_an_hour)
     forward_ms(f, MINUTE_MS);
     expect_hour(f, f->a, 1, 0, "60 minutes later");
     forward_ms(f, 30LL * MINUTE_MS);
-    expect_hour(f, f->a, 0, 0, "what was not written is forgotten as well");
+    expect_hour(f, f->a, 0, 0, "unwritten counts are forgotten as well");
     flush(f, f->a);
     forward_ms(f, 91LL * MINUTE_MS);
     end_one(f, f->a);

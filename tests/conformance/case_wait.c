@@ -62,12 +62,12 @@ CASE(wait_signal_resumes)
 {
     struct weft_claimed lease = start(f, NULL);
     struct weft_suspend_result answer = suspend_one(f, &lease);
-    is_int(answer.state, WEFT_STATE_SUSPENDED, "it is suspended");
-    is_int(answer.waitpoint_count, 1, "it has one waitpoint");
-    is_str(answer.waitpoint[0].name, "approval", "of the given name");
-    is_int(state_of(f, &lease.id), WEFT_STATE_SUSPENDED, "a reader sees it suspended");
+    is_int(answer.state, WEFT_STATE_SUSPENDED, "the suspend call suspends the execution");
+    is_int(answer.waitpoint_count, 1, "the suspension has one waitpoint");
+    is_str(answer.waitpoint[0].name, "approval", "the waitpoint has the given name");
+    is_int(state_of(f, &lease.id), WEFT_STATE_SUSPENDED, "a reader sees the execution suspended");
     expect_fenced(f, &lease, WEFT_FENCE_SUSPENDED);
-    is_int(claim_lane(f, f->b, lease.lane).count, 0, "no worker gets it");
+    is_int(claim_lane(f, f->b, lease.lane).count, 0, "no worker gets the suspended execution");
 
     const struct weft_signal signal = {.token = answer.waitpoint[0].token,
                                        .name = "approved",
@@ -75,21 +75,21 @@ CASE(wait_signal_resumes)
                                        .payload = "{\"by\":1}",
                                        .payload_size = 8};
     struct weft_signal_result sent = signal_with(f, f->b, &signal);
-    is_int(sent.effect, WEFT_SIGNAL_RESUMED, "the signal resumes it");
-    is_int(state_of(f, &lease.id), WEFT_STATE_READY, "it is ready");
+    is_int(sent.effect, WEFT_SIGNAL_RESUMED, "the signal resumes the execution");
+    is_int(state_of(f, &lease.id), WEFT_STATE_READY, "the resumed execution is ready");
     struct weft_claimed next = take(f, f->b, lease.lane);
     is_int(next.epoch, lease.epoch + 1, "the next lease has the next epoch");
-    is_int(next.attempt, lease.attempt, "and the same attempt");
-    is_int(next.resumed_by, WEFT_RESUMED_BY_SIGNALS, "it was resumed by signals");
-    is_int(next.signal_count, 1, "one signal comes along");
-    is_str(next.signal[0].name, "approved", "with its name");
-    is_str(next.signal[0].source, "ann", "its source");
+    is_int(next.attempt, lease.attempt, "the next lease has the same attempt");
+    is_int(next.resumed_by, WEFT_RESUMED_BY_SIGNALS, "the lease says that signals resumed it");
+    is_int(next.signal_count, 1, "the lease has one signal");
+    is_str(next.signal[0].name, "approved", "the signal has its name");
+    is_str(next.signal[0].source, "ann", "the signal has its source");
     ok(next.signal[0].payload_size == 8 && memcmp(next.signal[0].payload, "{\"by\":1}", 8) == 0,
-       "and its payload");
-    is_str(next.signal[0].waitpoint_name, "approval", "and the name of its waitpoint");
+       "the signal has its payload");
+    is_str(next.signal[0].waitpoint_name, "approval", "the signal has the name of its waitpoint");
     struct weft_attempts past = attempts(f, &lease.id);
     is_str(past.item[past.count - 1].ended, "suspended", "the first lease ended as suspended");
-    is_int(complete(f, f->b, &next, "1").err.rc, WEFT_OK, "the second one completes");
+    is_int(complete(f, f->b, &next, "1").err.rc, WEFT_OK, "the second lease completes");
     is_int(signal_with(f, f->a, &signal).rc, WEFT_NOT_LIVE, "a signal after the end is not_live");
 }
 
@@ -98,14 +98,16 @@ CASE(wait_repeat_has_the_same_answer)
     struct weft_claimed lease = start(f, NULL);
     struct weft_suspend_result first = suspend_one(f, &lease), second = suspend_one(f, &lease);
     is_int(second.rc, WEFT_OK, "the same call again succeeds");
-    is_int(second.state, WEFT_STATE_SUSPENDED, "with the same state");
-    is_int(second.waitpoint_count, 1, "the same number of waitpoints");
-    is_str(second.waitpoint[0].token, first.waitpoint[0].token, "and the same token");
+    is_int(second.state, WEFT_STATE_SUSPENDED, "the repeat has the same state");
+    is_int(second.waitpoint_count, 1, "the repeat has the same number of waitpoints");
+    is_str(second.waitpoint[0].token, first.waitpoint[0].token, "the repeat has the same token");
     is_int(second.waitpoint[0].state, first.waitpoint[0].state, "the waitpoint is open in both");
     (void)signal_to(f, first.waitpoint[0].token);
     struct weft_suspend_result third = suspend_one(f, &lease);
-    is_str(third.waitpoint[0].token, first.waitpoint[0].token, "also when it has been resumed");
-    is_int(state_of(f, &lease.id), WEFT_STATE_READY, "which the repeat does not undo");
+    is_str(third.waitpoint[0].token, first.waitpoint[0].token,
+           "a repeat after the resumption has the same token");
+    is_int(state_of(f, &lease.id), WEFT_STATE_READY,
+           "the repeat does not suspend the resumed execution");
     struct weft_claimed next = take(f, f->b, lease.lane);
     expect_fenced(f, &lease, WEFT_FENCE_SUSPENDED);
     is_int(suspend_one(f, &next).state, WEFT_STATE_SUSPENDED, "the next holder suspends it again");
@@ -167,7 +169,7 @@ CASE(wait_satisfied_at_once_stays_closed)
     struct weft_suspend_result waits = suspend_one(f, &lease);
     is_int(waits.state, WEFT_STATE_SUSPENDED, "the third has a new waitpoint and waits");
     is_int(signal_to(f, first).rc, WEFT_NOT_LIVE, "the first waitpoint of that name is closed");
-    is_int(signal_to(f, second).rc, WEFT_NOT_LIVE, "so is the second");
+    is_int(signal_to(f, second).rc, WEFT_NOT_LIVE, "the second waitpoint of that name is closed");
     is_str(suspend_one(f, &lease).waitpoint[0].token, waits.waitpoint[0].token,
            "a repeat of the third suspend has the token of the third waitpoint");
     is_int(signal_to(f, waits.waitpoint[0].token).effect, WEFT_SIGNAL_RESUMED,
@@ -214,7 +216,7 @@ CASE(wait_condition_counts_sources)
     signal.source = "ann";
     is_int(signal_with(f, f->a, &signal).effect, WEFT_SIGNAL_RECORDED, "the first source counts");
     is_int(signal_with(f, f->b, &signal).effect, WEFT_SIGNAL_RECORDED, "its repeat does not");
-    is_int(state_of(f, &lease.id), WEFT_STATE_SUSPENDED, "it still waits");
+    is_int(state_of(f, &lease.id), WEFT_STATE_SUSPENDED, "the execution still waits");
     signal.source = "bob";
     is_int(signal_with(f, f->b, &signal).effect, WEFT_SIGNAL_RESUMED, "the second source resumes");
     is_int(take(f, f->a, lease.lane).signal_count, 5, "all signals come along");
@@ -244,7 +246,7 @@ CASE(wait_duplicate_keys_count_once)
        "its repeat is a duplicate");
     is_int(sent[2].effect, WEFT_SIGNAL_RESUMED, "the second key resumes");
     ok(sent[3].effect == WEFT_SIGNAL_DUPLICATE && sent[3].first == WEFT_SIGNAL_RESUMED,
-       "its repeat is told what the first one did");
+       "the repeat of the second key has the answer of the first one");
     is_int(sent[4].rc, WEFT_NOT_LIVE, "the signal behind it finds the waitpoint closed");
     struct weft_signal_result late = signal_with(f, f->a, &signal[2]);
     ok(late.effect == WEFT_SIGNAL_DUPLICATE && late.first == WEFT_SIGNAL_RESUMED,
@@ -298,8 +300,9 @@ CASE(wait_timeouts)
     is_int(steer_id(f, WEFT_STEER_REPLAY, &lease[0].id).err.rc, WEFT_OK,
            "a failed one is replayed");
     struct weft_claimed again = take(f, f->a, lease[0].lane);
-    is_int(again.resumed_by, WEFT_RESUMED_NOT, "it begins anew");
-    is_int(signal_to(f, answer[0].waitpoint[0].token).rc, WEFT_NOT_LIVE, "its old token is closed");
+    is_int(again.resumed_by, WEFT_RESUMED_NOT, "the replayed execution has no resumption");
+    is_int(signal_to(f, answer[0].waitpoint[0].token).rc, WEFT_NOT_LIVE,
+           "the token from before the replay is closed");
 }
 
 /* The ancestor killed executions by the timeout of a suspension that was over. */
@@ -317,7 +320,7 @@ CASE(wait_resumed_is_not_killed_by_its_timeout)
     struct weft_claimed next = take(f, f->b, lease.lane);
     forward_ms(f, 2000);
     is_int(run_pass(f, f->b, WEFT_SCANNER_SUSPENSION_TIMEOUT).handled, 0, "nothing times out");
-    is_int(state_of(f, &next.id), WEFT_STATE_RUNNING, "it runs");
+    is_int(state_of(f, &next.id), WEFT_STATE_RUNNING, "the execution still runs");
 }
 
 CASE(wait_operator_resumes)
@@ -325,9 +328,12 @@ CASE(wait_operator_resumes)
     struct weft_claimed lease = start(f, NULL);
     const struct weft_suspend item = {
         .id = lease.id, .epoch = lease.epoch, .condition = "{\"operator\":true}"};
-    is_int(suspend(f, f->a, &item).state, WEFT_STATE_SUSPENDED, "it waits for an operator alone");
-    is_int(steer_id(f, WEFT_STEER_RESUME, &lease.id).state, WEFT_STATE_READY, "who resumes it");
-    is_int(take(f, f->a, lease.lane).resumed_by, WEFT_RESUMED_BY_OPERATOR, "the worker sees that");
+    is_int(suspend(f, f->a, &item).state, WEFT_STATE_SUSPENDED,
+           "the execution waits for an operator alone");
+    is_int(steer_id(f, WEFT_STEER_RESUME, &lease.id).state, WEFT_STATE_READY,
+           "the operator resumes the execution");
+    is_int(take(f, f->a, lease.lane).resumed_by, WEFT_RESUMED_BY_OPERATOR,
+           "the lease says that an operator resumed it");
     is_int(steer_id(f, WEFT_STEER_RESUME, &lease.id).err.rc, WEFT_NOT_LIVE,
            "one that is not suspended cannot be resumed");
 }
@@ -342,8 +348,9 @@ CASE(wait_ends_close_waitpoints)
     forward_ms(f, 1000);
     (void)run_pass(f, f->b, WEFT_SCANNER_EXECUTION_DEADLINE);
     is_int(state_of(f, &expired.id), WEFT_STATE_EXPIRED, "a deadline ends a suspended one");
-    is_int(signal_to(f, one.waitpoint[0].token).rc, WEFT_NOT_LIVE, "a cancel closes its waitpoint");
-    is_int(signal_to(f, two.waitpoint[0].token).rc, WEFT_NOT_LIVE, "so does the deadline");
+    is_int(signal_to(f, one.waitpoint[0].token).rc, WEFT_NOT_LIVE, "a cancel closes the waitpoint");
+    is_int(signal_to(f, two.waitpoint[0].token).rc, WEFT_NOT_LIVE,
+           "a deadline closes the waitpoint");
 }
 
 CASE(wait_resume_delay)
@@ -356,12 +363,13 @@ CASE(wait_resume_delay)
                                                                        .waitpoint = &at,
                                                                        .waitpoint_count = 1,
                                                                        .resume_delay_ms = 3000});
-    is_int(signal_to(f, answer.waitpoint[0].token).effect, WEFT_SIGNAL_RESUMED, "it is resumed");
-    is_int(state_of(f, &lease.id), WEFT_STATE_DELAYED, "with the delay");
+    is_int(signal_to(f, answer.waitpoint[0].token).effect, WEFT_SIGNAL_RESUMED,
+           "the signal resumes the execution");
+    is_int(state_of(f, &lease.id), WEFT_STATE_DELAYED, "the resumed execution is delayed");
     forward_ms(f, 3000);
     (void)run_pass(f, f->b, WEFT_SCANNER_DELAYED_PROMOTER);
     is_int(take(f, f->a, lease.lane).resumed_by, WEFT_RESUMED_BY_SIGNALS,
-           "and is claimed after it");
+           "the execution is claimed after the delay");
 }
 
 CASE(wait_pending_expires)
@@ -456,7 +464,8 @@ CASE(wait_keys_rotate_with_grace)
     struct weft_suspend_result again = suspend_one(f, &other);
     ok(again.rc == WEFT_OK && strcmp(again.waitpoint[0].token, kept) != 0,
        "a repeat of the suspend gives a token under the new key");
-    is_int(signal_to(f, again.waitpoint[0].token).effect, WEFT_SIGNAL_RESUMED, "which is good");
+    is_int(signal_to(f, again.waitpoint[0].token).effect, WEFT_SIGNAL_RESUMED,
+           "the token under the new key resumes the execution");
 }
 
 CASE(wait_pending_outlives_its_key)
@@ -472,7 +481,8 @@ CASE(wait_pending_outlives_its_key)
     struct weft_suspend_result answer = suspend(f, f->a, &item);
     is_int(answer.waitpoint[0].key_id, keys.item[keys.count - 1].key_id,
            "the suspend names the new key, which signed the token");
-    is_int(signal_to(f, answer.waitpoint[0].token).effect, WEFT_SIGNAL_RESUMED, "which is good");
+    is_int(signal_to(f, answer.waitpoint[0].token).effect, WEFT_SIGNAL_RESUMED,
+           "the token under the new key resumes the execution");
 }
 
 /* A replica that has just read the keys meets a token of a key that another one made after that. */

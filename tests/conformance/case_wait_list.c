@@ -21,7 +21,7 @@ static struct weft_id suspended(struct fixture *f, int64_t timeout_ms)
                                       .on_timeout = WEFT_ON_TIMEOUT_ESCALATE};
     struct weft_suspend_result answer = {0};
     is_int(weft_engine_suspend(f->a, &item, 1, f->arena, &answer, &f->err), WEFT_OK, "suspend");
-    is_int(answer.state, WEFT_STATE_SUSPENDED, "it is suspended");
+    is_int(answer.state, WEFT_STATE_SUSPENDED, "the execution is suspended");
     return lease.id;
 }
 
@@ -33,7 +33,7 @@ CASE(wait_list_by_state)
     struct weft_id with = suspended(f, 60000);
     struct weft_read_page page =
         list_page(f, &(struct weft_listing){.filter.state = WEFT_STATE_SUSPENDED});
-    is_int(page.count, 2, "a list of suspended executions has those with and without a timeout");
+    is_int(page.count, 2, "the list has the suspended executions with and without a timeout");
     ok(page.count == 2 && weft_id_cmp(&page.item[0].id, &with) == 0 &&
            weft_id_cmp(&page.item[1].id, &without) == 0,
        "the newest first");
@@ -50,7 +50,7 @@ CASE(wait_cancel_by_filter)
     is_int(weft_engine_steer_all(f->b, &args, &sweep, &f->err), WEFT_OK, "cancel by filter");
     is_int(state_of(f, &ready), WEFT_STATE_CANCELLED, "a ready execution is cancelled");
     is_int(state_of(f, &without), WEFT_STATE_CANCELLED, "a suspended one is cancelled");
-    is_int(state_of(f, &with), WEFT_STATE_CANCELLED, "so is one with a timeout");
+    is_int(state_of(f, &with), WEFT_STATE_CANCELLED, "a suspended one with a timeout is cancelled");
 }
 
 /* Executions that a list of escalated ones finds. */
@@ -87,7 +87,7 @@ CASE(wait_list_escalated)
            "the lane is counted");
     ok(counts.count == 1 && counts.item[0].escalated == 1 &&
            counts.item[0].count[WEFT_STATE_SUSPENDED] == 1,
-       "it has one escalated execution, which is suspended");
+       "the lane has one escalated execution, and it is suspended");
     is_int(steer_id(f, WEFT_STEER_RESUME, &second).state, WEFT_STATE_READY, "one is resumed");
     page = escalated(f, (struct weft_filter){0});
     ok(page.count == 1 && weft_id_cmp(&page.item[0].id, &first) == 0,
@@ -96,6 +96,6 @@ CASE(wait_list_escalated)
                                         .filter = {.ns = "default", .escalated = true}};
     struct weft_sweep sweep = {0};
     is_int(weft_engine_steer_all(f->b, &args, &sweep, &f->err), WEFT_OK, "cancel the escalated");
-    is_int(sweep.changed, 1, "it takes the one that is left");
-    is_int(state_of(f, &first), WEFT_STATE_CANCELLED, "it is cancelled");
+    is_int(sweep.changed, 1, "the cancel takes the one that is left");
+    is_int(state_of(f, &first), WEFT_STATE_CANCELLED, "the one that was left is cancelled");
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The fifteen lifecycle defects our ancestor is known for, one case each: what it got wrong is said
- * above the case, the case shows that it is right here.
+ * The fifteen lifecycle defects our ancestor is known for, one case each: the comment above a
+ * case names the defect, and the case shows that weft does not have it.
  */
 
 #include "conformance.h"
@@ -17,7 +17,7 @@
 #include "engine/job/list.h"
 #include "weft/weft.h"
 
-/* C1: what was created through the API was in a state that no claim took. */
+/* C1: an execution created through the API was in a state that no claim took. */
 CASE(weakness_c01_created_is_claimable)
 {
     struct weft_submitted answer = submit(f, f->a, &(struct weft_spec){.kind = "job"});
@@ -46,7 +46,7 @@ CASE(weakness_c02_submission_is_honoured)
     struct weft_spec keyed = {.kind = "job", .key = "k", .payload = "1", .payload_size = 1};
     struct weft_submitted first = submit(f, f->a, &keyed), again = submit(f, f->b, &keyed);
     ok(!first.duplicate && again.duplicate && weft_id_cmp(&first.id, &again.id) == 0,
-       "a key is one execution, and the second is told so");
+       "a key is one execution, and the second submit is a duplicate");
     keyed.payload = "2";
     is_int(submit(f, f->a, &keyed).err.rc, WEFT_CONFLICT, "the key with other work is a conflict");
 }
@@ -216,7 +216,7 @@ CASE(weakness_c09_delay_and_deadline_are_two_times)
     is_int(run_pass(f, f->a, WEFT_SCANNER_DELAYED_PROMOTER).handled, 1,
            "the promoter ends the delay at its time");
     lease = take(f, f->b, lease.lane);
-    is_int(lease.deadline_us, deadline, "the next worker is told the deadline");
+    is_int(lease.deadline_us, deadline, "the next lease has the deadline");
     (void)put_back(f, WEFT_PUT_BACK_DELAY, &lease, 60000);
     forward_ms(f, 4000);
     is_int(run_pass(f, f->a, WEFT_SCANNER_EXECUTION_DEADLINE).handled, 1,

@@ -7,8 +7,8 @@
  * hundreds of empty queries a second. Here the number of statements of a pass does not depend on
  * the number of rows, nor on the filter; tests/replicas/idle.py counts what an idle server asks.
  *
- * A8: a version of the schema that nobody checked (unit/migrate), an interval of zero that took the
- * supervisor down (unit/scan_rules, unit/board: it means off), reports that were thrown away
+ * A8: a version of the schema that no code checked (unit/migrate), an interval of zero that took
+ * the supervisor down (unit/scan_rules, unit/board: it means off), reports that were thrown away
  * (unit/board: they are counted, shown and exported), a shutdown that missed what was just being
  * started (unit/supervisor: the drain), scanners that never came back after a failure (below, and
  * unit/supervisor).

@@ -49,7 +49,7 @@ PKG_CONFIG_PATH=$(pkg-config --variable=pc_path pkg-config | tr ':' '\n' |
     sed "s|^|$scratch/tree|" | paste -s -d ':')
 export PKG_CONFIG_PATH PKG_CONFIG_SYSROOT_DIR=$scratch/tree
 read -ra flags <<<"$(pkg-config --cflags --libs weft)"
-# The compiler and the sanitizers of a build must be those of the program that uses it.
+# A program that uses a build must have the compiler and the sanitizers of that build.
 read -ra compile <<<"$(python3 - "$WEFT_BUILD/compile_commands.json" <<'END'
 import json, shlex, sys
 for unit in json.load(open(sys.argv[1], encoding="utf-8")):

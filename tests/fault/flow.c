@@ -2,9 +2,10 @@
 
 /*
  * The fault loop over flows. Each sequence is run once in peace; then it is struck at each of its
- * calls to the store, like those of sequence.c, with the cascades that belong to it. Afterwards the
- * call is repeated, as a client would, and what the scanners do is done: cascade, dispatch, drain.
- * Whatever struck and wherever, every member, every join and the flow end up as they did in peace.
+ * calls to the store, like the ones of sequence.c, with the cascades that belong to it. Afterwards
+ * the call is repeated, as a client would, and what the scanners do is done: cascade, dispatch,
+ * drain. Whatever struck and wherever, every member, every join and the flow end up as they did in
+ * peace.
  */
 
 #include "flow.h"

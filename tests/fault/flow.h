@@ -4,7 +4,7 @@
 
 #include "strike.h"
 
-/* The loop over flows: those sequences that are wanted. */
+/* The loop over flows: the sequences that are wanted. */
 void flow_faults(wanted_fn *wanted, int argc, char **argv);
 
 #endif

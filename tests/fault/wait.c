@@ -12,9 +12,9 @@
  *     of a commit that was not answered; then, and only then, the answer is outcome_unknown;
  *   - the store is as before the call or as after it, and as after it when the call was answered;
  *   - the invariants of the whole store hold;
- *   - the call again, as a client would send it, leads to what came of it in peace: no signal is
- *     lost or counted twice, nothing is resumed twice, and the tokens are those of the first
- * answer;
+ *   - the call again, as a client would send it, ends as the call ends without a fault: no signal
+ *     is lost or counted twice, nothing is resumed twice, and the tokens are the same as in the
+ *     first answer;
  *   - the tokens are good.
  */
 
@@ -257,7 +257,7 @@ static void claim(struct wait_run *run, struct weft_engine *engine)
     (void)wait_until(claims_or_fails, &claiming);
 }
 
-/* A claim may not be repeated blindly: what it took comes back when its lease has run out. */
+/* A claim may not be repeated blindly: the claimed items come back when their leases run out. */
 static void claim_again(struct wait_run *run, struct weft_engine *clean)
 {
     uint64_t lost;
@@ -290,7 +290,7 @@ static void prove_tokens(struct wait_run *run, struct weft_engine *clean, char *
     }
 }
 
-/* A repeat is told what the first did; the first two words of an answer depend on what struck. */
+/* A repeat gets the first answer; the first two words of an answer depend on the fault. */
 static void prove_signals(struct wait_run *run, struct weft_engine *clean, char *text, size_t size)
 {
     (void)clean;
@@ -390,7 +390,8 @@ static const char *judge_answer(const struct wait_run *run, enum weft_fault_kind
     if (!heard->rc || (kind == WEFT_FAULT_FULL && heard->rc == WEFT_STORAGE_FULL))
         return NULL;
     bool may_be_unknown = !on_pg() && (kind == WEFT_FAULT_LOSE || kind == WEFT_FAULT_LOSE_REPLY);
-    return may_be_unknown && heard->unknown ? NULL : "the caller noticed what could be retried";
+    return may_be_unknown && heard->unknown ? NULL
+                                            : "the caller got an error that could be retried";
 }
 
 /* After the strike and before the repeat. */

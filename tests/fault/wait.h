@@ -4,7 +4,7 @@
 
 #include "strike.h"
 
-/* The loop over waiting: those sequences that are wanted. */
+/* The loop over waiting: the sequences that are wanted. */
 void wait_faults(wanted_fn *wanted, int argc, char **argv);
 
 #endif

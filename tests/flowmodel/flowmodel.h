@@ -7,8 +7,8 @@
  *
  * A seed draws one or two small graphs and then steps: members are claimed, succeed, fail, are
  * retried, cancelled, replayed, expire; flows grow and are cancelled; cascades run late, twice,
- * broken off in the middle, on either of two engines over one store. What a step does to the member
- * it is about is known at once. What the graph makes of it is known when a cascade has run dry:
+ * broken off in the middle, on either of two engines over one store. The effect of a step on
+ * its own member is known at once. The effect on the graph is known when a cascade has run dry:
  * then every join is judged by trying all ways in which its open upstreams could still end
  * (judge.c), and states, joins and flows of the store must be what that gives.
  *
@@ -90,14 +90,14 @@ struct world {
 size_t below(struct world *w, size_t bound); /* 0 .. bound - 1 */
 bool chance(struct world *w, unsigned percent);
 void draw_flow(struct world *w, struct flow *flow);
-/* Draws `count` more members behind those that are there. */
+/* Draws `count` more members behind the present ones. */
 void draw_members(struct world *w, struct flow *flow, size_t count);
-/* The members from `first` on as they are submitted; names are those of the members. */
+/* The members from `first` on as they are submitted; the members own the name strings. */
 struct weft_node *nodes_of(const struct flow *flow, size_t first, struct weft_arena *arena);
 void note(struct world *w, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void print_story(const struct world *w);
 
-/* judge.c: what must be. */
+/* judge.c: the expected state. */
 #define EITHER_REASON "either" /* cancelled with its flow, or as a sibling: both are right */
 bool lives(enum weft_state state);
 void set_ended(struct flow *flow, struct member *member, enum weft_state state, const char *reason);
@@ -106,7 +106,7 @@ int verdict(const struct flow *flow, const struct member *member);
 /* What a cascade that has run dry makes of the flow; `got` are the states in the store. */
 void settle(const struct world *w, struct flow *flow, const enum weft_state *got);
 
-/* look.c: what is. Marks the world as failed when it is not what it must be. */
+/* look.c: the state in the store. Marks the world as failed when it is not the expected one. */
 void look(struct world *w, struct flow *flow, enum weft_state *ret_got);
 void compare(struct world *w, struct flow *flow);
 void wrong(struct world *w, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

@@ -274,8 +274,8 @@ static void find_fired(const struct world *w, const struct flow *flow, const enu
 }
 
 /*
- * A wish whose upstreams have all ended is gone. Where a replay was under way, what had ended when
- * a join fired, and lives again, is not determined.
+ * A wish whose upstreams have all ended is gone. Where a replay was under way, it is not
+ * determined which members had ended when a join fired and live again.
  */
 static void end_wishes(struct flow *flow, const int *before)
 {

@@ -81,7 +81,7 @@ static void run_lot(struct world *w, uint64_t first, size_t count)
     if (!bad)
         check_left(w);
     bad += w->failed;
-    ok(bad == 0, "seeds %" PRIu64 " to %" PRIu64 ": every flow is what it must be", first,
+    ok(bad == 0, "seeds %" PRIu64 " to %" PRIu64 ": every flow agrees with the model", first,
        first + count - 1);
 }
 

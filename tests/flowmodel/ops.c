@@ -51,7 +51,7 @@ static void must_be(struct world *w, enum weft_rc rc, enum weft_rc want, const c
 
 /* ---- Cascades -------------------------------------------------------------------------------- */
 
-/* The cascade of the flow has run dry: what must be now? */
+/* The cascade of the flow has run dry: works out the expected state. */
 static void settle_now(struct world *w, struct flow *flow)
 {
     enum weft_state got[NODES_MAX] = {0};
@@ -235,7 +235,7 @@ static void live_again(struct flow *flow, struct member *member, int join)
     flow->dirty = flow->replay_pending = true;
 }
 
-/* A replay looks first at what has ended; what the model makes of that must be known before. */
+/* A replay looks first at ended members; the model must know their effects before. */
 static void settle_first(struct world *w, struct flow *flow)
 {
     if (!flow->dirty)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * JSON: what passes the check can be walked wholly, each value alone passes it too, and a text that
- * is written again from what was read is read as the same.
+ * JSON: a text that passes the check can be walked wholly, each value alone passes
+ * too, and a text that is written again from the read values is read as the same.
  */
 
 #include "fuzz/fuzz.h"
@@ -12,7 +12,7 @@
 #include "base/json.h"
 #include "base/limits.h"
 
-/* Reads a value in every way; what is not of its kind must be refused, not misread. */
+/* Reads a value in every way; a value of another kind must be refused, not misread. */
 static void read_scalar(const struct weft_json *value, struct weft_arena *arena)
 {
     struct weft_err err = {0};

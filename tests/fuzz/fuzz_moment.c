@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Moments: what is read prints as the same moment, to the millisecond. */
+/* Moments: an accepted text prints as the same moment, to the millisecond. */
 
 #include "fuzz/fuzz.h"
 

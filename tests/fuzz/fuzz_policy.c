@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Policies: what is taken has a canonical text, which is a policy whose text is the same. */
+/* Policies: an accepted policy has a canonical text, which is read back with the same text. */
 
 #include "fuzz/fuzz.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Routes: "METHOD TARGET", over the table of the server. What is found is found again when every
- * byte of every segment is encoded, with the same values.
+ * Routes: "METHOD TARGET", over the table of the server. A route that is found is found
+ * again, with the same values, when every byte of every segment is encoded.
  */
 
 #include "fuzz/fuzz.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Tokens and scopes: what is taken is written again as it was. */
+/* Tokens and scopes: an accepted text is written again as it was. */
 
 #include "fuzz/fuzz.h"
 

@@ -26,7 +26,7 @@ FACTOR, PERCENT = 10, 99 if SOAK else 95
 FLOWS, NODES = (8, 100000) if SOAK else (8, 10000)
 WRITERS, ITEMS = (400, 1000) if SOAK else (40, 1000)
 READERS, UNREAD_KB = (300, 150 << 10) if SOAK else (50, 60 << 10)
-# So little that lists of those who do not read find no room for their next part, and end.
+# So little that lists of clients that do not read find no room for their next part, and end.
 ANSWER_MB = 16 if SOAK else 2
 APART_S = 2 * (8 if SANITIZED else 1)  # beside a locked flow, for which weft waits 5 s
 PROMPT_S = 1  # what needs no engine thread, on a slow machine
@@ -40,7 +40,7 @@ def chains(nodes):
 
 
 def flood(address, path, body, stop, counts):
-    """Sends the same again and again, until it is told to stop; a process of its own."""
+    """Sends the same again and again, until `stop` is set; a process of its own."""
     connection = http.client.HTTPConnection(*address, timeout=600)
     while not stop.is_set():
         try:

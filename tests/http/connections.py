@@ -91,7 +91,7 @@ def metrics_of(server, token):
 
 
 def keep_out(tap, tokens):
-    """Silent connections give way; those with a request under way, or let in before, do not."""
+    """Silent connections give way; busy ones, and ones let in before, do not."""
     what = "with tokens" if tokens else "without tokens"
     store = scratch("sqlite", "silent")
     server = serve(store, "--connections", str(LIMIT), *(["--tokens"] if tokens else []))
@@ -158,10 +158,10 @@ def known_ones(tap):
     took = until(lambda: isinstance(healthy_s(server, 1), float), SLACK_S)
     tap.ok(took, "/healthz answers although all were let in")
     stay = [raw for raw in held if is_open(raw)]
-    tap.ok(len(stay) >= len(held) - 10, "silent ones take no places of these", len(stay))
+    tap.ok(len(stay) >= len(held) - 10, "silent connections take no places of these", len(stay))
     for raw in stay:
         raw.send(HEALTH)
-    # One more of those that rest may have made room meanwhile, for a silent one that came late.
+    # One more idle connection may have made room meanwhile, for a silent one that came late.
     answers = [raw.answer() for raw in stay]
     served = [answer for answer in answers if answer and answer[0] == 200]
     tap.ok(len(served) >= len(held) - 10,
@@ -193,7 +193,7 @@ def closed_cleanly(raw):
 
 
 def resting_ones(tap):
-    """Connections that rest between two requests make room, those of whom has most first."""
+    """Idle connections make room, first where a namespace or an address has most."""
     store = scratch("sqlite", "resting")
     server = serve(store, "--connections", "100")
     few, answers = known(server, 10, "few")
@@ -286,7 +286,7 @@ def per_address(tap):
     first.pop().socket.close()
     first.pop().socket.close()
     tap.ok(until(lambda: isinstance(healthy_s(server, 1), float), SLACK_S),
-           "when some have gone, there is room again")
+           "after some connections closed there is room again")
     quiet = Raw(server, timeout=SLACK_S)
     again = [Raw(server, timeout=SLACK_S) for _ in range(3)]
     tap.ok(quiet.ended(SLACK_S), "a silent one of the address makes room for its next")
@@ -306,7 +306,7 @@ def unprivileged():
 
 
 class Limited:
-    """A server with its own limit of descriptors; as serving.Server for what is asked of it."""
+    """A server with its own limit of descriptors; else like serving.Server."""
 
     def __init__(self, store, soft, hard, *options):
         def limit():

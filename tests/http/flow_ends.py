@@ -70,7 +70,7 @@ def ends(tap, there, calls, name, bound_ms):
         tap.note(f"{name}, {how}: median {statistics.median(took):.1f} ms, most {max(took):.1f}")
         tap.equal({state for _, state in turns}, {state}, f"{name}, {how}: the flow is {state}")
         # One that is late says more about the machine than about waking; none is early by chance.
-        tap.ok(min(took) < bound_ms, f"{name}, {how}: told in time", took)
+        tap.ok(min(took) < bound_ms, f"{name}, {how}: the wait ends in time", took)
 
 
 def main():

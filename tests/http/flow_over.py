@@ -73,7 +73,7 @@ def main():
         tried, wrong, failed = counts[number]
         try:
             client(number, servers, tried, wrong)
-        except Exception as problem:  # told below, by the thread that prints
+        except Exception as problem:  # reported below, by the thread that prints
             failed.append(repr(problem))
 
     threads = [threading.Thread(target=run, args=(number,)) for number in range(CLIENTS)]

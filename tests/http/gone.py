@@ -15,7 +15,7 @@ import time
 from harness import STORE, Calls, Raw, Tap, metric_sum, metrics, scratch, serve, until, waiters
 
 LEASE_MS = 600000
-PROMPT_S = 15  # the leases of those who left would last for ten minutes
+PROMPT_S = 15  # the leases of the workers that left would last for ten minutes
 
 
 def claim_bytes(lane, worker, most, wait_ms):
@@ -32,7 +32,7 @@ def submit(calls, lane, count):
 
 
 def collect(calls, lane, wanted, seconds):
-    """Claims as a living worker until it has them all; those it did not get."""
+    """Claims as a living worker until it has them all; returns the ids that it did not get."""
     end, left = time.monotonic() + seconds, set(wanted)
     while left and time.monotonic() < end:
         answer = calls.good("POST", "/v1/claims", {"worker": "alive", "lanes": [lane], "max": 100,
@@ -78,9 +78,9 @@ def is_stopped(server):
 
 def gone_when_work_comes(tap, server, leave, name):
     """
-    Work comes and clients leave in one and the same moment, in which the server stands still. One
-    that leaves with an answer in its hands, unread, is not told from one that read it; the crowd is
-    gone for sure when the first answer is made.
+    Work comes and clients leave in one and the same moment, in which the server stands still. A
+    client that leaves an answer unread looks like one that read it; the crowd is gone for sure when
+    the first answer is made.
     """
     lane = f"arriving-{name}"
     crowd = waiting_crowd(server, lane, 100, 3)

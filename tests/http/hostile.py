@@ -467,16 +467,16 @@ def flood(tap, _):
             pass
     answered, _, _ = select.select([raw.socket for raw in extra], [], [], 1)
     served = sum(1 for raw in extra if raw.socket in answered and raw.answer())
-    closed = sum(1 for raw in held + extra if is_closed(raw.socket))  # those that rested, for others
-    tap.ok(served <= spare + closed, "those beyond it are not, but for a few, and where others were "
-           "closed", (served, closed))
+    closed = sum(1 for raw in held + extra if is_closed(raw.socket))  # idle ones, for others
+    tap.ok(served <= spare + closed, "beyond the limit a few connections are served, and one for "
+           "each that was closed", (served, closed))
     held[0].send(request(b"GET /healthz HTTP/1.1"))
     answer = held[0].answer()
     tap.ok(answer is None or answer[0] == 200,
            "a connection from before is served, or was closed to make room", answer)
     for raw in held + extra:
         raw.socket.close()
-    tap.ok(until(lambda: is_healthy(server), SLACK_S), "when they have gone, others are served")
+    tap.ok(until(lambda: is_healthy(server), SLACK_S), "after the flood a new connection is served")
     tap.equal(server.stop(), 0, "the server stops with 0")
     store.remove()
 

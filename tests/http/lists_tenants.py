@@ -20,7 +20,7 @@ from tenants_flood import Flood, request
 SOAK = os.environ.get("WEFT_SOAK", "0") not in ("", "0")
 ROWS = 2000000 if SOAK else 6000 if SANITIZED else 30000
 BATCH, LANES, ROUNDS = 1000, 200, 15
-OWN_LOOKS = 5  # of a read that waits, before it is told
+OWN_LOOKS = 5  # of a read that waits, before it is notified
 WAITERS, WAIT_MS = 20, 60000 if SOAK else 9000
 WALKERS, TOO_MANY = 64 if SOAK else 16, 120  # connections; the server lets 64 lists of a token wait
 WALK_TIMES, WALK_MOST_S, WALK_LEAST_S = 10, 0.25 * (8 if SANITIZED else 1), 0.005  # see tenants.py
@@ -116,7 +116,7 @@ def check_counts(tap, many):
 
 
 def walk(target, connections, token, stop, asked, refused):
-    """Lists of one token that match nothing, until it is told to stop; a process of its own."""
+    """Lists of one token that match nothing, until `stop` is set; a process of its own."""
     os.nice(10)
     whole = request("GET", "/v1/executions?tag=none:such&limit=1000", namespace="many",
                     headers=(f"Authorization: Bearer {token}",))
@@ -233,7 +233,7 @@ def check_end_elsewhere(tap, store, server, path):
         tap.ok(waiting.state == "cancelled" and waiting.took < 55,
                "a read that waits learns of an end at another replica",
                f"{waiting.state} after {waiting.took} s")
-        tap.note(f"told of an end at another replica after {waiting.took:.2f} s")
+        tap.note(f"notified of an end at another replica after {waiting.took:.2f} s")
     finally:
         other.stop()
 

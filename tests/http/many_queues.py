@@ -38,7 +38,7 @@ class Cycles:
         got = self.calls.good("POST", "/v1/claims", {"worker": "w", "wait_ms": 10000})["items"]
         self.took.append(time.monotonic() - began)
         if len(got) != 1:
-            raise AssertionError(f"one was submitted, {len(got)} were claimed")
+            raise AssertionError(f"one execution was submitted, {len(got)} were claimed")
         self.calls.good("POST", "/v1/leases/complete",
                         {"items": [{"id": got[0]["id"], "epoch": got[0]["epoch"]}]})
 

@@ -3,7 +3,7 @@
 """A database that goes away and comes back, or only stands still. Prints TAP.
 
 PostgreSQL is restarted under load: requests get an answer, or 503 with Retry-After, within a bound;
-everything acknowledged is there, and the throughput comes back without anybody's help. Then its
+everything acknowledged is there, and the throughput comes back by itself. Then its
 tables are locked: when the queue is full, the rest is answered 429 with Retry-After at once. When a
 single row is locked, only requests that need that row wait for it.
 """
@@ -71,7 +71,7 @@ def away(tap, cluster, server):
 
 
 class Lock:
-    """Holds something against everybody until it is let go."""
+    """Keeps a lock in the store until released."""
 
     def __init__(self, cluster, statement):
         self.process = subprocess.Popen(["psql", "-qAtX", cluster.url], stdin=subprocess.PIPE,

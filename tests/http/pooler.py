@@ -111,8 +111,8 @@ def through(tap, cluster, pooler, direct):
     servers = [serve(where, *options, tap=tap) for _ in range(2)]
     if not direct and not keeps_statements(pooler):
         for server in servers:
-            told = [line for line in server.lines if "keeps no prepared statements" in line]
-            tap.equal(len(told), 1, f"{name}: one line of the log says so")
+            warned = [line for line in server.lines if "keeps no prepared statements" in line]
+            tap.equal(len(warned), 1, f"{name}: one log line names the missing statements")
     lifecycles(tap, servers, name)
     times = wake_times(*servers, 10 if direct else 3)
     tap.note(f"{name}: woken after " + " ".join(f"{t * 1000:.1f}" for t in times) + " ms")

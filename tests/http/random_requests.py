@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Random requests over the route table, on the store WEFT_TEST_STORE (sqlite or pg). Prints TAP.
 
-The routes, their parameters and their bodies are those of /openapi.json. A request is made to fit
+The routes, their parameters and their bodies come from /openapi.json. A request is made to fit
 and then spoilt in some places, or not; the seed is fixed (WEFT_SEED chooses another), so that a run
 can be repeated as far as threads allow. No request may crash or hang the server, and a 5xx must say
 why with a code that weft knows.

@@ -14,7 +14,7 @@ import time
 
 from harness import FAULTS, STORE, Calls, Raw, Tap, scratch, serve, until
 
-SOON_S = 2      # what is promised
+SOON_S = 2      # the bound in the documents
 SLACK_S = 8     # what a busy machine may add
 WAIT_MS = 60000
 ROUNDS = 30
@@ -65,7 +65,7 @@ def waiting_ends(tap, first, second, admin, how):
     other = caller(second, admin.headers["Authorization"].split()[1])
     until(lambda: caller(second, made["token"])("GET", "/v1/executions?limit=1")[0] == 200, 10)
     execution = admin.good("POST", "/v1/executions", {"kind": f"open-{how}"})["id"]
-    # Metrics are a few milliseconds old: those of the part before may still be counted.
+    # Metrics are a few milliseconds old: the waiters of the part before may still be counted.
     tap.ok(until(lambda: waiters(admin) + waiters(other) == 0, 20), f"{how}: nothing waits yet")
     held = [Held(server, made["token"], *ask) for server in (first, second) for ask in (
         ("POST", "/v1/claims", claim_of(f"late-{how}")),
@@ -103,8 +103,8 @@ def expiry(tap, server, admin):
 
 
 def race(tap, server, admin):
-    """Work comes in the moment in which the token goes: a lease is told or given back."""
-    told = refused = 0
+    """Work arrives while the token is revoked: the lease is delivered or given back."""
+    delivered = refused = 0
     lost = []
     for number in range(ROUNDS):
         made = new_token(admin)
@@ -123,7 +123,7 @@ def race(tap, server, admin):
         execution = (first if number % 3 else second).answer["id"]
         held.join(30)
         if held.status == 200 and held.answer["items"]:
-            told += 1
+            delivered += 1
             continue
         refused += held.status == 401
 
@@ -131,12 +131,12 @@ def race(tap, server, admin):
             return admin.good("GET", f"/v1/executions/{execution}")["state"] == "ready"
         if not until(is_ready, 10):
             lost.append((held.status, held.answer, execution))
-    tap.ok(told + refused == ROUNDS and not lost,
-           f"{ROUNDS} revocations beside a submission: a lease is told or given back", lost)
+    tap.ok(delivered + refused == ROUNDS and not lost,
+           f"{ROUNDS} revocations beside a submission: the lease is delivered or given back", lost)
     _, _, text = admin("GET", "/metrics")
     back = next(line.rpartition(" ")[2] for line in text.decode().splitlines()
                 if line.startswith("weft_claims_undelivered_total"))
-    tap.note(f"{told} were told, {refused} refused, {back} leases were given back")
+    tap.note(f"{delivered} were delivered, {refused} refused, {back} leases were given back")
 
 
 def stream(tap, server, admin):

@@ -49,7 +49,7 @@ def drawn_keys(dice):
 
 
 def readable(some):
-    """Those of the connections on which something has come."""
+    """The connections that have bytes to read."""
     ready, _, _ = select.select([raw.socket for raw in some], [], [], 0)
     return [raw for raw in some if raw.socket in ready]
 
@@ -133,7 +133,7 @@ class Round:
         self.check_kept(set(resumed))
 
     def check_kept(self, keys):
-        """The signals in the store are those of these keys, and are numbered from 1."""
+        """The signals in the store have these keys and are numbered from 1."""
         kept = self.calls.good("GET", f"/v1/executions/{self.an_id}/signals?limit=1000")["items"]
         self.expect("number of kept signals", len(kept), len(keys))
         self.expect("kept keys", {s["key"] for s in kept}, {f"key {key}" for key in keys})
@@ -189,7 +189,7 @@ def plain_round(tap, servers, dice, number):
     one.check_repeat(keys, answers)
     one.check_plain(keys, answers)
     one.check_lease()
-    one.done("one signal resumes and is kept, the others are 409, one lease")
+    one.done("one signal resumes and is kept, the others get 409, one lease is granted")
     return volley
 
 

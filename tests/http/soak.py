@@ -38,7 +38,7 @@ SMALLER_KB = 64  # passes of scanners come and go: less than that says nothing
 GROWTH_KB = ((5 << 10 if STORE == "sqlite" else 3 << 10) if LONG else 10 << 10) + QUARANTINE_KB
 # A connection to the store is one descriptor, or two with SQLite: the file and its log. A quiet
 # server has two open, and up to two more for a minute when a poll and passes meet. In a short run
-# those of the traffic are still open, and the warm-up did not need all.
+# the connections of the traffic are still open, and the warm-up did not need all.
 GROWTH_FILES = 4 if LONG else 8
 
 

@@ -106,7 +106,7 @@ def comes_later(tap, cluster):
     tap.ok(len(told) == 1 and "at_most_s=60" in told[0] and "error=" in told[0],
            "one log line says that the server waits, why, and how long", told)
     tap.equal(len(server.said('msg="the store is there"')), 1,
-              "one log line says that the server has begun")
+              "one log line says that the store is there")
     tap.equal(server.end(signal.SIGTERM)[0], 0, "SIGTERM stops the server with 0")
 
 
@@ -137,8 +137,8 @@ def silent(tap):
         server = Waiting(f"postgres://u@127.0.0.1:{port}/d?sslmode=disable")
         first, _ = listener.accept()  # the attempt has begun
         server.address()
-        tap.ok(server.said("does not answer yet"), "a host that does not answer is told of soon",
-               server.lines)
+        tap.ok(server.said("does not answer yet"),
+               "a log line soon says that the host does not answer", server.lines)
         status, took = server.end(signal.SIGTERM)
         first.close()
     tap.ok(status == 0 and took < PROMPT_S, "SIGTERM while a host does not answer: it ends with 0",
@@ -195,7 +195,7 @@ def at_once(tap, cluster):
     for name, url, wanted, text in (
             ("a wrong password", locked + "&password=wrong", 5, "password"),
             ("a missing password", locked, 5, "password"),
-            ("an unknown role", cluster.url.replace("user=postgres", "user=nobody"), 5, "nobody"),
+            ("an unknown role", cluster.url.replace("user=postgres", "user=missing"), 5, "missing"),
             ("an unknown database", cluster.url.replace("///postgres", "///nowhere"), 3, "nowhere"),
             ("a schema that is not weft's", cluster.url + "&weft_schema=taken", 1, "taken"),
             ("a bad URL", "postgres://u@h/d?colour=blue", 2, "URL")):

@@ -4,8 +4,8 @@
 
 For each line with a number of seconds on its input it works that long (submit, claim, complete,
 read, list, /readyz on one connection, /healthz on a new one each time; now and then a body of more
-than 128 KiB, a flow of two members, and a delayed execution) and prints one line of JSON: the microseconds of each call, and what failed. A
-call that fails counts as one that took FAILED_US.
+than 128 KiB, a flow of two members, and a delayed execution) and prints one line of JSON: the
+microseconds of each call, and what failed. A call that fails counts as one that took FAILED_US.
 """
 import json
 import socket

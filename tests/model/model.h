@@ -107,7 +107,7 @@ struct world {
     size_t stores;
     struct subject *subject[SUBJECTS_MAX];
     size_t subjects;
-    size_t numbers; /* given to subjects, also to those that are gone */
+    size_t numbers; /* given to subjects, also to removed ones */
     struct drain drain[DRAINS_MAX];
     size_t drains;
     int64_t last_ord;
@@ -120,7 +120,7 @@ extern const char *const lane_name[LANES];
 extern const char *const lane_tenant[LANES]; /* NULL: none */
 extern const char *const worker_name[WORKERS + 1];
 
-/* model.c: what must happen. */
+/* model.c: the effect that each call must have. */
 struct subject *model_add(struct world *w, const struct weft_resolved *spec);
 bool model_step(struct world *w, struct subject *x, const struct weft_event *event,
                 const struct story *story);
@@ -128,7 +128,7 @@ struct subject *model_by_key(struct world *w, const char *key);
 bool model_holds(const struct subject *x, int32_t epoch);
 /* The answer to a caller that does not hold the lease; x is NULL for an unknown id. */
 struct weft_lease_answer model_fate(const struct subject *x, int32_t epoch, enum weft_ended asked);
-/* The holder, or who says so, is told that the lease is gone: it lets go. */
+/* The worker that calls with this epoch learns that the lease is gone, and lets go. */
 void model_let_go(struct world *w, const struct subject *x, int32_t epoch);
 /* Takes what fits the claim; returns how many, best first. */
 size_t model_claim(struct world *w, const struct weft_claim *claim, struct subject **ret_taken);
@@ -139,7 +139,7 @@ weft_usec model_kept_until(const struct world *w, const struct subject *x);
 bool model_fits(const struct subject *x, const struct weft_filter *filter);
 struct weft_pass_report model_pass(struct world *w, enum weft_scanner pass);
 
-/* ops.c, ops_lease.c, ops_steer.c: one random operation on everybody. */
+/* ops.c, ops_lease.c, ops_steer.c: one random operation on the model and on every store. */
 void op_submit(struct world *w);
 void op_claim(struct world *w);
 void op_renew(struct world *w);
@@ -167,7 +167,7 @@ void say_subject(const struct world *w, size_t store, const struct weft_id *id,
 void compare_text(struct world *w, const char *who, const char *want, const char *got);
 void compare_leases(struct world *w, size_t store, const struct weft_lease_answer *want,
                     const struct weft_lease_answer *got, size_t count);
-/* After a step: every execution, and the attempts of those that were touched, or of all. */
+/* After a step: every execution, and the attempts of the touched ones, or of all. */
 void compare_state(struct world *w, bool all);
 void broken_call(struct world *w, size_t store, enum weft_rc rc, const struct weft_err *err);
 

@@ -94,7 +94,7 @@ static struct weft_filter random_filter(struct world *w)
         if (chance(w, 30))
             filter.kind = chance(w, 50) ? "send" : "resize";
         if (chance(w, 15))
-            filter.tenant = chance(w, 80) ? "acme" : "nobody";
+            filter.tenant = chance(w, 80) ? "acme" : "absent";
         if (chance(w, 15))
             filter.key = weft_arena_printf(w->arena, "key-%zu", below(w, 30));
         if (chance(w, 25))

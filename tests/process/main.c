@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Eight processes that drain a lane, eight under a limit, those that die, ten that open a store.
+ * Eight processes that drain a lane, eight under a limit, some that die, ten that open a store.
  * With arguments, only the tests that are named.
  */
 
@@ -51,7 +51,7 @@ static int by_id(const void *a, const void *b)
     return weft_id_cmp(&((const struct record *)a)->id, &((const struct record *)b)->id);
 }
 
-/* How often an id was told of a second time with this word. */
+/* How many ids were reported a second time with this word. */
 static size_t count_repeats(struct crew *crew, int what)
 {
     size_t repeats = 0;
@@ -141,7 +141,7 @@ struct watch {
     uint64_t most, looks;
 };
 
-/* One look, which is one snapshot: what it shows together was there together. */
+/* One read in one snapshot: rows that it shows together were there together. */
 static bool watch_lane(void *context)
 {
     struct watch *watch = context;
@@ -201,7 +201,7 @@ static size_t kill_all(struct crew *doomed)
     size_t holders = 0;
     while (holders < DOOMED) {
         if (!crew_hear(doomed, doomed->records + 1))
-            bail_out("those who shall die do not claim");
+            bail_out("the processes that are to be killed do not claim");
         const struct record *last = &doomed->record[doomed->records - 1];
         if (last->what != CLAIMED)
             continue;
@@ -299,7 +299,7 @@ static void open_store(const struct place *place, int number, int out, void *con
     struct weft_err err = {0};
     char byte;
     (void)close(start->gate[1]);
-    (void)!read(start->gate[0], &byte, 1); /* until everybody is there */
+    (void)!read(start->gate[0], &byte, 1); /* until all processes are there */
     struct weft_engine *engine = place_open(place, NULL, 0);
     const struct weft_spec spec = {.kind = "job", .key = "first"};
     if (engine_submit(engine, "default", &spec, 1, &answer, &err) || answer.err.rc)

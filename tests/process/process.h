@@ -4,8 +4,8 @@
 
 /*
  * Many processes at one store, over the real clock. A process is forked while this one has nothing
- * open, and tells what it did through a pipe, record by record: what a process that was killed had
- * told before stays told.
+ * open, and reports its work through a pipe, record by record: the records of a killed process are
+ * kept.
  */
 
 #include "support.h"
@@ -35,7 +35,7 @@ typedef void worker_fn(const struct place *place, int number, int out, void *con
 /* Starts count processes. The store must be closed in this one. */
 void crew_start(struct crew *crew, const struct place *place, size_t count, worker_fn *work,
                 void *context);
-/* Reads what is told until there are `records` of them; false when it takes too long. */
+/* Reads the processes' reports until there are `records` of them; false when it takes too long. */
 bool crew_hear(struct crew *crew, size_t records);
 /* Reads everything and waits for all to end; true when all of them ended well or by SIGKILL. */
 bool crew_join(struct crew *crew);

@@ -18,7 +18,7 @@
 
 enum { LIMIT = 3, WORK = 10 };
 
-/* The key of the last gate that an engine told of: the test plays the part of the errand. */
+/* The key of the last gate that an engine reported: the test plays the part of the errand. */
 static char told[WEFT_GATE_KEY];
 
 static void keep_key(void *context, const char *const *gate, size_t count)
@@ -165,15 +165,17 @@ RACE(a_limit_is_lowered_under_an_admission)
         size_t ready = count_in(race, id, WEFT_STATE_READY);
         ok(ready == LIMIT || ready == 1, "%s: %zu are admitted, by the one limit or the other",
            place[i].gate, ready);
-        is_int(take_work(race->a, place[i].gate, WORK, lease), ready, "%s: they run",
+        is_int(take_work(race->a, place[i].gate, WORK, lease), ready, "%s: the admitted ones run",
                place[i].gate);
         for (size_t k = 0; k < ready; k++) {
-            is_int(count_in(race, id, WEFT_STATE_READY), 0, "%s: none beside them", place[i].gate);
+            is_int(count_in(race, id, WEFT_STATE_READY), 0, "%s: no other is admitted beside them",
+                   place[i].gate);
             struct deed end = {
                 .what = COMPLETE, .engine = race->b, .gate = place[i].gate, .lease = lease[k]};
             do_deed(&end);
         }
-        is_int(count_in(race, id, WEFT_STATE_READY), 1, "%s: then one at a time", place[i].gate);
+        is_int(count_in(race, id, WEFT_STATE_READY), 1,
+               "%s: the next is admitted when all have ended", place[i].gate);
     }
 }
 
@@ -200,10 +202,10 @@ RACE(a_cancel_meets_an_admission)
             meet(race, &cancel, &admission, row[i].point, row[i].stmt);
         else
             meet(race, &admission, &cancel, row[i].point, row[i].stmt);
-        is_int(state_at(race->b, &id[0]), WEFT_STATE_CANCELLED, "%s: it is cancelled", row[i].gate);
+        is_int(state_at(race->b, &id[0]), WEFT_STATE_CANCELLED,
+               "%s: the first of the line is cancelled", row[i].gate);
         struct deed errand = {.what = ADMIT, .engine = race->b, .gate = row[i].gate};
         do_deed(&errand); /* of the cancel */
-        is_int(count_in(race, id, WEFT_STATE_READY), 1, "%s: and another one is ready",
-               row[i].gate);
+        is_int(count_in(race, id, WEFT_STATE_READY), 1, "%s: another one is ready", row[i].gate);
     }
 }

@@ -63,7 +63,7 @@ static void judge(struct run *run, struct weft_engine *clean, const struct heard
     const char *name = run->sequence->name;
     const char *wrong = run_judge(run, clean, heard);
     bool committed = blow->kind == WEFT_FAULT_LOSE_REPLY;
-    ok(!wrong, "%s, %s: what is there fits the answer%s%s", name, blow->name, wrong ? ": " : "",
+    ok(!wrong, "%s, %s: the store fits the answer%s%s", name, blow->name, wrong ? ": " : "",
        wrong ? wrong : "");
     if (on_pg()) {
         is_int(heard->rc, WEFT_OK, "%s, %s: the caller hears OK (%s)", name, blow->name,

@@ -29,7 +29,7 @@ static const struct {
 
 enum { ROWS = 40, ROUNDS = 30 };
 
-/* One doing one thing to some rows, and what he was told. */
+/* A thread that does one deed to some rows, and the answers it got. */
 struct doer {
     struct weft_engine *engine;
     enum deed deed;
@@ -101,7 +101,7 @@ static void take_rows(struct race *race, bool timed, size_t count, struct weft_c
 
 /* ---- Every pair ------------------------------------------------------------------------------ */
 
-/* Has `deed` been told that it changed the row, by either of the two. */
+/* True when one of the two did `deed` and its answer says that it changed the row. */
 static bool done_by(const struct doer *doer, enum deed deed)
 {
     return (doer[0].deed == deed && doer[0].total) || (doer[1].deed == deed && doer[1].total);
@@ -241,5 +241,5 @@ RACE(all_ends_at_once)
             printf("# round %d: %zu things do not fit\n", round, wrong);
         bad += wrong;
     }
-    is_int(bad, 0, "in %d rounds every answer agrees with what is there", rounds);
+    is_int(bad, 0, "in %d rounds every answer agrees with the store", rounds);
 }

@@ -87,12 +87,12 @@ RACE(the_same_steering_twice_in_one_call)
         .kind = WEFT_STEER_CANCEL, .ns = "default", .item = item, .count = 2};
     is_int(engine_steer(race->a, &steering, answer, &err), WEFT_OK, "cancel twice");
     ok(answer[0].changed && !answer[1].changed && !answer[1].err.rc,
-       "the second is told that it was so already");
+       "the second cancel succeeds and changes nothing");
     struct weft_arena *arena = weft_arena_new();
     is_str(look_at(race->b, &id, arena).reason, "one", "the first one's reason is kept");
     weft_arena_free(arena);
     steering.kind = WEFT_STEER_REPLAY;
     is_int(engine_steer(race->a, &steering, answer, &err), WEFT_OK, "replay twice");
-    ok(answer[0].changed && !answer[0].err.rc, "the first brings it back");
+    ok(answer[0].changed && !answer[0].err.rc, "the first replay changes the execution");
     is_int(answer[1].err.rc, WEFT_NOT_LIVE, "the second finds it living");
 }

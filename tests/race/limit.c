@@ -91,17 +91,18 @@ static void meet_at(struct race *race, const struct ambush *where, const char *l
     uint64_t calls = race_calls(race);
     task_start(&fast);
     if (on_pg()) {
-        ok(task_finishes(&fast), "%s: the other does not wait for it", lane);
-        ok(second.count == 0 && second.contended, "%s: it is told that the lane is taken", lane);
+        ok(task_finishes(&fast), "%s: the other call does not wait for it", lane);
+        ok(second.count == 0 && second.contended,
+           "%s: the other claimer gets contended and no items", lane);
     } else {
-        ok(race_begun(race, calls), "%s: another comes", lane);
+        ok(race_begun(race, calls), "%s: another claimer comes", lane);
     }
     stop_release(&stop);
     task_join(&slow);
     task_join(&fast);
     ok(first.rc == WEFT_OK && second.rc == WEFT_OK, "%s: both claims succeed", lane);
     is_int(first.count + second.count, LIMIT, "%s: together they get the limit", lane);
-    is_int(count_running(race, id, WORK), LIMIT, "%s: and so many run", lane);
+    is_int(count_running(race, id, WORK), LIMIT, "%s: as many run as the limit allows", lane);
     run_claim(&second);
     is_int(second.count, 0, "%s: there is no room for more", lane);
     complete_it(race->b, &first.item[0]);
@@ -243,14 +244,14 @@ static void cancel_at(struct race *race, const struct ambush *where, const char 
     task_start(slow);
     ok(stop_reached(&stop), "%s: one stands in the middle", lane);
     task_start(fast);
-    ok(task_finishes(fast), "%s: the other does not wait for it", lane);
+    ok(task_finishes(fast), "%s: the other call does not wait for it", lane);
     stop_release(&stop);
     task_join(slow);
     task_join(fast);
     is_int(run.rc, WEFT_OK, "%s: the claim succeeds", lane);
-    is_int(run.count, 0, "%s: and gets nothing: the handler may still run", lane);
+    is_int(run.count, 0, "%s: the claim gets nothing: the handler may still run", lane);
     run_claim(&held);
-    is_int(held.count, 0, "%s: nor does the next one", lane);
+    is_int(held.count, 0, "%s: the next claim gets nothing", lane);
     struct weft_claimed lease = {.id = cancel.id, .epoch = 1};
     let_go_of(race->b, &lease);
     run_claim(&run);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The runner: every race on a store of its own. With arguments, only those that are named. */
+/* The runner: every race on a store of its own. With arguments, only the races that are named. */
 
 #include "race.h"
 

@@ -77,18 +77,20 @@ RACE(a_locked_row_is_left_for_the_next_pass)
                 text);
         struct weft_pass_report report = pass_over(race->a, kinds[i].scanner);
         is_int(report.handled, 2, "%s: the others are done", name);
-        is_int(counter_of(&report, "skipped_locked"), 1, "%s: one is held", name);
-        is_int(counter_of(&report, "rechecked_alive"), 0, "%s: that is all", name);
-        ok(!report.more && report.next_due_us == race->now_us, "%s: come back soon", name);
-        is_int(state_at(race->b, &id[1]), before, "%s: what is held is as it was", name);
+        is_int(counter_of(&report, "skipped_locked"), 1, "%s: one row is skipped as locked", name);
+        is_int(counter_of(&report, "rechecked_alive"), 0, "%s: no row is rechecked alive", name);
+        ok(!report.more && report.next_due_us == race->now_us, "%s: the next pass is due at once",
+           name);
+        is_int(state_at(race->b, &id[1]), before, "%s: the locked row is unchanged", name);
         report = pass_over(race->b, kinds[i].scanner);
-        ok(report.handled == 0 && counter_of(&report, "skipped_locked") == 1, "%s: still", name);
+        ok(report.handled == 0 && counter_of(&report, "skipped_locked") == 1,
+           "%s: the row is still skipped", name);
         raw_run(&race->place, race->raw, "COMMIT");
         report = pass_over(race->b, kinds[i].scanner);
-        is_int(report.handled, 1, "%s: the next pass does it", name);
+        is_int(report.handled, 1, "%s: the next pass does the row", name);
         is_int(counter_of(&report, "skipped_locked"), 0, "%s: no row is locked now", name);
         ok(report.next_due_us == WEFT_NEVER, "%s: nothing is left", name);
-        is_int(state_at(race->a, &id[1]), kinds[i].after, "%s: as it should be", name);
+        is_int(state_at(race->a, &id[1]), kinds[i].after, "%s: the row has its new state", name);
     }
 }
 
@@ -307,12 +309,13 @@ RACE(a_pass_that_stands_still_holds_up_no_other)
         task_start(&first);
         ok(stop_reached(&stop), "the first pass stands %s", step[i].where);
         task_start(&second);
-        ok(task_finishes(&second), "%s: another finishes all the same", step[i].where);
+        ok(task_finishes(&second), "%s: another pass finishes meanwhile", step[i].where);
         task_join(&second);
-        is_int((long long)fast.handled, last ? 0 : 2LL * BATCH, "%s: what was free", step[i].where);
+        is_int((long long)fast.handled, last ? 0 : 2LL * BATCH,
+               "%s: the other pass does the free rows", step[i].where);
         stop_release(&stop);
         task_join(&first);
-        is_int((long long)slow.handled, last ? BATCH / 2 : BATCH, "%s: and what was not",
-               step[i].where);
+        is_int((long long)slow.handled, last ? BATCH / 2 : BATCH,
+               "%s: the first pass does its own rows", step[i].where);
     }
 }

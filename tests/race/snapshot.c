@@ -119,7 +119,7 @@ static void renew_on_sqlite(struct race *race, const struct weft_claimed *lease)
     task_join(&slow);
     task_join(&fast);
     ok(pass.rc == WEFT_OK && renew.rc == WEFT_OK, "the pass and the renewal succeed");
-    is_int(renew.answer.fence, WEFT_FENCE_LOST, "the renewal came second and is told so");
+    is_int(renew.answer.fence, WEFT_FENCE_LOST, "the renewal came second and is fenced");
     is_int(state_at(race->a, &lease->id), WEFT_STATE_READY, "the lease is gone");
 }
 
@@ -237,8 +237,8 @@ static void promote_and_claim(struct race *race, const struct weft_claimed *leas
     struct weft_claimed item[ROWS];
     struct pass_run run = {.engine = race->b, .pass = WEFT_SCANNER_DELAYED_PROMOTER};
     run_pass(&run);
-    is_int(run.report.handled, ROWS, "another promotes both");
-    is_int(take_work(race->b, "default", ROWS, item), ROWS, "and they are claimed");
+    is_int(run.report.handled, ROWS, "another pass promotes both");
+    is_int(take_work(race->b, "default", ROWS, item), ROWS, "the promoted rows are claimed");
 }
 
 RACE(promotion_commits_after_the_snapshot_of_the_promoter)

@@ -2,9 +2,10 @@
 
 /*
  * Races about waiting. All that ends a suspension changes the living row under its lock: of the
- * last signal, the timeout, an operator and a cancel that come together one ends it, its reason is
- * the one that is recorded, and the others are told. Each pair in both orders: the first is stopped
- * before it locks the row and is overtaken, or stands before its commit and is waited for.
+ * last signal, the timeout, an operator and a cancel that come together one ends it and records its
+ * reason, and the answers of the others show that they came too late. Each pair in both orders: the
+ * first is stopped before it locks the row and is overtaken, or stands before its commit and is
+ * waited for.
  */
 
 #include "race.h"
@@ -170,7 +171,7 @@ static bool done_by(const struct doer doer[2], enum deed deed)
     return (doer[0].deed == deed && doer[0].did) || (doer[1].deed == deed && doer[1].did);
 }
 
-/* A pass finds nothing, a second cancel is told that it is so, the others get not_live. */
+/* A pass finds nothing, a second cancel succeeds, the others get not_live. */
 static bool answer_fits(const struct doer *doer)
 {
     if (doer->did || doer->deed == TIME_OUT)
@@ -326,7 +327,7 @@ RACE(a_suspend_against_the_expiry_of_its_lease)
 
 /*
  * (e) A pending waitpoint comes to its time at one replica a moment before it does at another that
- * suspends with it. What the suspend was promised holds: its waitpoint takes signals.
+ * suspends with it. The promise of the suspend holds: its waitpoint takes signals.
  */
 static void race_expiry(struct race *race, bool suspend_first, enum weft_fault_point point,
                         enum weft_stmt stmt)

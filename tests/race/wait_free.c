@@ -2,8 +2,8 @@
 
 /*
  * Signals, timeouts, operators and cancels at many suspended executions, from several threads and
- * two replicas, in no order. Afterwards every answer must agree with what the store has: what was
- * kept, what counted, and what ended each suspension.
+ * two replicas, in no order. Afterwards every answer must agree with the store: the kept
+ * signals, the counted signals, and the end of each suspension.
  */
 
 #include "race.h"
@@ -14,7 +14,7 @@
 
 enum { ROWS = 24, THREADS = 4, ROUNDS = 6, STEPS = 120, KEYS = 3, PLACES = 2, NEEDED = 4 };
 
-/* One execution: what was answered about it. Counters are shared by the threads. */
+/* One execution: the answers about it. Counters are shared by the threads. */
 struct row {
     struct weft_claimed lease;
     struct wait_answer made;
@@ -96,7 +96,7 @@ static void suspend_rows(struct race *race, int round, struct row *row)
     race_forward(race, 1000);
 }
 
-/* How many things about one execution do not fit; *timed_out: those that the timeout resumed. */
+/* Mismatches of one execution; *timed_out counts the executions that the timeout resumed. */
 static size_t judge_row(struct race *race, const struct row *row, uint64_t *timed_out)
 {
     char text[WAIT_TEXT];
@@ -158,7 +158,7 @@ RACE(all_that_ends_suspensions_at_once)
         }
         bad += told != timed_out;
     }
-    is_int(bad, 0, "in %d rounds every answer agrees with what is there", rounds);
+    is_int(bad, 0, "in %d rounds every answer agrees with the store", rounds);
     ok(resumed > 0, "%zu executions were resumed by signals", resumed);
     race_no_deadlock(race);
 }

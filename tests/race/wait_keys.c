@@ -188,7 +188,7 @@ RACE(tokens_that_are_not_good_ask_nothing_of_the_store)
     }
     is_int(differ, 0, "all are refused without a thread that may wait");
     is_int(send_changed(race->b, made.token[0], refusal), 0,
-           "so is the good token with any one bit turned over");
+           "the good token with any one bit turned over is refused");
     count_in(race, NULL);
     ok(counts.all == 0 && race_calls(race) == calls, "no statement and no transaction: %llu, %llu",
        (unsigned long long)counts.all, (unsigned long long)(race_calls(race) - calls));
@@ -269,7 +269,7 @@ RACE(a_flood_of_unknown_keys_reads_them_seldom)
     count_in(race, NULL);
     is_int(accepted, 0, "all of them are refused");
     ok(counts.keys_read >= 1 && counts.keys_read <= most && counts.all == counts.keys_read,
-       "%llu calls read the keys %llu times, at most %llu are allowed, and ran nothing else",
+       "%llu calls read the keys %llu times, at most %llu are allowed, and ran no other statement",
        (unsigned long long)calls, (unsigned long long)counts.keys_read, (unsigned long long)most);
 }
 

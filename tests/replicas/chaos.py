@@ -8,10 +8,10 @@
 
 Three servers are processes on one PostgreSQL, six workers (chaos_worker.py) are processes too.
 While executions are submitted in bulk under keys, workers and servers are killed with SIGKILL at
-random and started again, each worker under a new name. Leases last 1 to 2 s, so those of the dead
-lapse all the time. Then the killing ends, and everything must come to its end.
+random and started again, each worker under a new name. Leases last 1 to 2 s, so the leases of
+killed workers lapse all the time. Then the killing ends, and everything must come to its end.
 
-What is proven, by comparing the store with what each worker wrote down when it was told so:
+What is proven, by comparing the store with what each worker wrote down from the answers:
 
   - what was submitted is there once, and all of it succeeded: no execution is lost, none is stuck,
     none given up;
@@ -144,7 +144,7 @@ class Submitter(threading.Thread):
         return made
 
     def put(self, specs):
-        """Those that are not yet acknowledged."""
+        """Submits; returns the specs that are not yet acknowledged."""
         calls = self.board.calls()
         try:
             status, _, answer = calls("POST", "/v1/executions", {"items": list(specs.values())}) \
@@ -254,7 +254,7 @@ def check_executions(tap, board, cluster, submitter, stored):
              if state != "succeeded"]
     tap.ok(not wrong, "every execution succeeded", few(wrong))
     tap.equal((len(stored.outcome), living(cluster)), (COUNT, 0),
-              "each execution has one outcome and none lives")
+              "each execution has one outcome, no execution is live")
 
 
 def check_effects(tap, submitter, stored):
@@ -268,14 +268,14 @@ def check_effects(tap, submitter, stored):
 
 
 def check_told(tap, board, stored):
-    wrong, told = [], {}
+    wrong, answered = [], {}
     for worker, an_id, epoch, _ in read_lines(board, "acks"):
         if stored.outcome.get(an_id) != (worker, epoch):
             wrong.append(f"{an_id}: acknowledged to {worker} at epoch {epoch}, stored is "
                          f"{stored.outcome.get(an_id)}")
-        told.setdefault(an_id, set()).add((worker, epoch))
-    wrong += [f"{an_id}: acknowledged to {whom}" for an_id, whom in told.items() if len(whom) > 1]
-    tap.ok(told and not wrong, "every acknowledged complete is the one stored", few(wrong))
+        answered.setdefault(an_id, set()).add((worker, epoch))
+    wrong += [f"{an_id}: acknowledged to {who}" for an_id, who in answered.items() if len(who) > 1]
+    tap.ok(answered and not wrong, "every acknowledged complete is the one stored", few(wrong))
     refused = list(read_lines(board, "fenced"))
     wrong = [f"{an_id}: refused to {worker} at epoch {epoch} ({rest[0]}), yet stored"
              for worker, an_id, epoch, rest in refused if stored.outcome.get(an_id) ==
@@ -284,7 +284,7 @@ def check_told(tap, board, stored):
     reasons = {}
     for _, _, _, rest in refused:
         reasons[rest[0]] = reasons.get(rest[0], 0) + 1
-    tap.note(f"{len(told)} of {len(stored.outcome)} outcomes were acknowledged to their worker; "
+    tap.note(f"{len(answered)} of {len(stored.outcome)} outcomes were acknowledged to a worker; "
              f"completes refused: {reasons}")
 
 
@@ -311,11 +311,11 @@ def check_leases(tap, board, stored):
 
 
 def finish(tap, board, cluster, submitter):
-    """After the killing: all that is left is done by those that live."""
+    """After the killing the living workers do all that is left."""
     began = time.monotonic()
     until(lambda: not submitter.is_alive(), FINISH_S)
     done = until(lambda: not living(cluster) or pause(0.2), FINISH_S)
-    tap.ok(done, "everything came to its end", f"{living(cluster)} live after {FINISH_S:.0f} s")
+    tap.ok(done, "every execution ended", f"{living(cluster)} live after {FINISH_S:.0f} s")
     tap.note(f"the rest took {time.monotonic() - began:.1f} s")
     with open(os.path.join(board.folder, "stop"), "w", encoding="utf-8"):
         pass

@@ -8,7 +8,7 @@ The result of an execution says by whom and under which epoch it was written: th
 
 FOLDER/replicas names the servers; it is read again whenever one does not answer. A call that may be
 repeated is repeated at another server until it is answered. Before it goes on, the worker appends
-to files of its own what it was told:
+to files of its own what the server answered:
 
     NAME.claims     id epoch            a lease it was given
     NAME.acks       id epoch            a complete that was acknowledged
@@ -41,7 +41,7 @@ class Worker:
         os.write(self.files[what], "".join(line + "\n" for line in lines).encode())
 
     def choose(self):
-        """Some server; those that are gone are found out by calling them."""
+        """Chooses a server; a server that is gone shows when a call fails."""
         if self.calls:
             self.calls.close()
         with open(os.path.join(self.folder, "replicas"), encoding="utf-8") as file:

@@ -5,8 +5,8 @@
 libfaketime shows a server a wall clock that is ten minutes fast or slow; PostgreSQL, this test and
 the server beside it have the right one (they share a machine, so the time here is the store's). For
 each offset one store is served by a wrong server beside a right one, and another store by a wrong
-server alone. In each, one server is told and another is asked: wrong and right, right and wrong,
-wrong and wrong.
+server alone. In each, one server takes the writes and another the reads: wrong and right,
+right and wrong, wrong and wrong.
 
 What is proven for every such pair:
 
@@ -45,13 +45,13 @@ def wrong_server(store, offset, tap):
 
 
 class Pair(Points):
-    """Points about one server that is told and one that is asked, on lanes of their own."""
+    """Points about a server that takes writes and one that takes reads, on lanes of their own."""
 
-    def __init__(self, name, told, asked):
+    def __init__(self, name, writer, reader):
         super().__init__(name)
         self.lane = name.replace(" ", "-")
-        self.told, self.asked = Calls(told, timeout=60), Calls(asked, timeout=60)
-        self.second = Calls(asked, timeout=60)
+        self.writer, self.reader = Calls(writer, timeout=60), Calls(reader, timeout=60)
+        self.second = Calls(reader, timeout=60)
 
     def claim(self, calls, lane, lease_s=60.0, wait_s=10.0):
         got = calls.good("POST", "/v1/claims", {
@@ -68,15 +68,15 @@ class Pair(Points):
             if not text or not low - NEAR_S <= moment(text) <= high + NEAR_S:
                 wrong.append(f"{what} is {text}, expected {stamp(low)} to {stamp(high)}")
         began = time.time()
-        an_id, = submit(self.told, lane)
+        an_id, = submit(self.writer, lane)
         made = time.time()
-        item = self.claim(self.asked, lane)
+        item = self.claim(self.reader, lane)
         claimed = time.time()
-        running = show(self.told, an_id)
-        self.told.good("POST", "/v1/leases/complete",
+        running = show(self.writer, an_id)
+        self.writer.good("POST", "/v1/leases/complete",
                        {"items": [{"id": an_id, "epoch": item["epoch"], "result": 1}]})
         ended = time.time()
-        over, counts = show(self.asked, an_id), self.told.good("GET", "/v1/counts?lane=" + lane)
+        over, counts = show(self.reader, an_id), self.writer.good("GET", "/v1/counts?lane=" + lane)
         near("created_at", over["created_at"], began, made)
         near("the claim's created_at", item["created_at"], began, made)
         near("started_at", over["started_at"], made, claimed)
@@ -84,16 +84,16 @@ class Pair(Points):
         near("lease_expires_at of the other", running["lease_expires_at"], made + 60, claimed + 60)
         near("finished_at", over["finished_at"], claimed, ended)
         near("as_of", counts["as_of"], ended - 1, time.time())
-        later, = submit(self.told, lane, delay_ms=60000)
-        near("run_at", show(self.asked, later)["run_at"], ended + 60, time.time() + 60)
+        later, = submit(self.writer, lane, delay_ms=60000)
+        near("run_at", show(self.reader, later)["run_at"], ended + 60, time.time() + 60)
         self.point(wrong, "the times that are shown are the store's")
 
     def minute(self):
-        """A minute ahead is ahead and a minute ago is past."""
+        """Deadlines and starts a minute ahead and a minute ago are judged by the store's clock."""
         lane, wrong, now = self.lane + "-minute", [], time.time()
 
         def expect(what, spec, wanted):
-            _, _, answer = self.told("POST", "/v1/executions",
+            _, _, answer = self.writer("POST", "/v1/executions",
                                      {"kind": "step", "lane": lane, **spec})
             seen = answer.get("state") or answer["error"]["code"]
             if seen != wanted:
@@ -102,7 +102,7 @@ class Pair(Points):
         expect("a deadline a minute ago", {"deadline_at": stamp(now - 60)}, "invalid_value")
         expect("a start in a minute", {"run_at": stamp(now + 60)}, "delayed")
         expect("a start a minute ago", {"run_at": stamp(now - 60)}, "ready")
-        self.point(wrong, "a minute ahead is ahead, a minute ago is past")
+        self.point(wrong, "a minute ahead is accepted as future, a minute ago as past")
 
     def timely(self, an_id, what, due, at):
         """What is wrong with something that was due then and happened then."""
@@ -113,16 +113,16 @@ class Pair(Points):
 
     def delay(self):
         lane = self.lane + "-delay"
-        an_id, = submit(self.told, lane, delay_ms=1500)
-        due = moment(show(self.told, an_id)["run_at"])
-        item = self.claim(self.asked, lane)
+        an_id, = submit(self.writer, lane, delay_ms=1500)
+        due = moment(show(self.writer, an_id)["run_at"])
+        item = self.claim(self.reader, lane)
         wrong = self.timely(an_id, "its start", due, time.time())
         self.point(wrong if item else [f"{an_id} was not given out"], "a delay is kept")
 
     def deadline(self):
         due = moment(stamp(time.time() + 2))
-        an_id, = submit(self.told, self.lane + "-deadline", deadline_at=stamp(due))
-        seen = self.asked.good("GET", f"/v1/executions/{an_id}?wait_ms=10000")
+        an_id, = submit(self.writer, self.lane + "-deadline", deadline_at=stamp(due))
+        seen = self.reader.good("GET", f"/v1/executions/{an_id}?wait_ms=10000")
         wrong = self.timely(an_id, "its deadline", due, time.time())
         if seen["state"] != "expired":
             wrong.append(f"{an_id}: expected expired, seen {seen['state']}")
@@ -132,8 +132,8 @@ class Pair(Points):
 
     def lapse(self):
         lane, wrong = self.lane + "-lapse", []
-        an_id, = submit(self.told, lane)
-        for holder, heir in ((self.told, self.asked), (self.asked, self.told)):
+        an_id, = submit(self.writer, lane)
+        for holder, heir in ((self.writer, self.reader), (self.reader, self.writer)):
             first = self.claim(holder, lane, LEASE_S)
             due = moment(first["lease_expires_at"])
             second = self.claim(heir, lane, LEASE_S)
@@ -149,14 +149,14 @@ class Pair(Points):
     def kept(self):
         """Renewed by turns through both; another worker waits for it in vain."""
         lane, wrong = self.lane + "-kept", []
-        an_id, = submit(self.told, lane)
-        item = self.claim(self.asked, lane, LEASE_S)
+        an_id, = submit(self.writer, lane)
+        item = self.claim(self.reader, lane, LEASE_S)
         with concurrent.futures.ThreadPoolExecutor(1) as pool:
             envy = pool.submit(self.claim, self.second, lane, LEASE_S, 3 * LEASE_S)
             turn = 0
             while not envy.done():
                 turn += 1
-                calls = (self.told, self.asked)[turn % 2]
+                calls = (self.writer, self.reader)[turn % 2]
                 asked_at = time.time()
                 answer = calls.good("POST", "/v1/leases/renew", {"items": [
                     {"id": an_id, "epoch": item["epoch"], "lease_ms": int(LEASE_S * 1000)}]})
@@ -167,16 +167,16 @@ class Pair(Points):
                 until(envy.done, LEASE_S / 4)
             if envy.result():
                 wrong.append(f"{an_id}: given out at epoch {envy.result()['epoch']} though renewed")
-        if attempts(self.told, an_id):
-            wrong.append(f"{an_id}: attempts {attempts(self.told, an_id)}")
+        if attempts(self.writer, an_id):
+            wrong.append(f"{an_id}: attempts {attempts(self.writer, an_id)}")
         self.point(wrong, "a lease that is renewed stays")
 
     def limit(self):
         lane = self.lane + "-limit"
-        an_id, = submit(self.told, lane, policy={"attempt_timeout_ms": 1500, "max_attempts": 2})
-        self.claim(self.asked, lane)
-        began = moment(show(self.told, an_id)["started_at"])
-        gone = until(lambda: attempts(self.told, an_id), 10)
+        an_id, = submit(self.writer, lane, policy={"attempt_timeout_ms": 1500, "max_attempts": 2})
+        self.claim(self.reader, lane)
+        began = moment(show(self.writer, an_id)["started_at"])
+        gone = until(lambda: attempts(self.writer, an_id), 10)
         wrong = self.timely(an_id, "its time limit", began + 1.5, time.time())
         wrong += self.timely(an_id, "ended_at", began + 1.5, moment(gone[0]["ended_at"])) \
             if gone else []
@@ -184,7 +184,7 @@ class Pair(Points):
 
     def wait(self):
         began = time.monotonic()
-        item = self.claim(self.told, self.lane + "-nothing", wait_s=0.7)
+        item = self.claim(self.writer, self.lane + "-nothing", wait_s=0.7)
         took = time.monotonic() - began
         self.point([] if not item and 0.69 <= took <= 0.7 + LATE_S else
                    [f"expected 0.7 s and nothing, seen {took:.2f} s and {item}"],
@@ -197,7 +197,7 @@ class Pair(Points):
                 part()
             except (AssertionError, TypeError, *FAULTS) as error:
                 self.point([repr(error)], f"{part.__name__} could not be seen")
-        for calls in (self.told, self.asked, self.second):
+        for calls in (self.writer, self.reader, self.second):
             calls.close()
 
 
@@ -219,7 +219,7 @@ def workers_seen(server):
 
 
 def odd_replicas(cluster, schemas):
-    """Servers that are written down with another clock than the store's."""
+    """Servers that are registered with another time than the store's."""
     return [row for schema in schemas for row in cluster.sql(
         f"SELECT '{schema}', pid, to_timestamp(seen / 1e6) FROM {schema}.replica WHERE abs(seen - "
         "extract(epoch FROM clock_timestamp()) * 1e6) > 60 * 1e6").splitlines()]
@@ -250,7 +250,7 @@ def run_all(tap, cluster, servers):
     seen = [workers_seen(server) for server in servers]
     tap.ok(all(found and not odd for found, odd in seen),
            "workers were seen lately, by every clock", [odd for _, odd in seen])
-    tap.equal(odd_replicas(cluster, schemas), [], "servers are written down by the store's clock")
+    tap.equal(odd_replicas(cluster, schemas), [], "servers are registered by the store's clock")
     tap.equal([server.stop() for server in servers], [0] * len(servers),
               "the servers stop by themselves")
 

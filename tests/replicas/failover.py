@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Failovers under load: a primary with a synchronous standby that is promoted. Prints TAP.
 
-Two servers with both hosts in their URL, clients that remember what they were told, and another
+Two servers with both hosts in their URL, clients that remember the answers, and another
 application that writes to the cluster all the time. In each round the primary goes away in another
 way and the standby is promoted; the servers serve again without a restart, and the old primary is
 rebuilt as a standby. At the end everything acknowledged is there, as it was acknowledged or beyond,

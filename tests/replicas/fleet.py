@@ -30,7 +30,7 @@ def few(found):
 
 
 class Points:
-    """Points of something that runs beside others, to be told in order when all are done."""
+    """Points of a part that runs beside others, reported in order when all are done."""
 
     def __init__(self, name):
         self.name, self.said = name, []
@@ -51,15 +51,15 @@ class Points:
 
 
 class Address:
-    """Where a server is, for those who did not start it."""
+    """The address of a server that another process started."""
 
     def __init__(self, url):
         self.host, self.port = url.rpartition("/")[2].rsplit(":", 1)
 
 
 class Puppet:
-    """A worker process that asks what it is told to; see puppet.py. It is told and heard apart, so
-    that it can be told something while it stands still."""
+    """A worker process that sends the calls of a test; see puppet.py. tell() and hear() are
+    separate, so that a call can be handed over while the process stands still."""
 
     def __init__(self, server, name):
         self.name = name

@@ -10,8 +10,8 @@ What is proven, with workers and servers that are processes:
     never before its lease has ended. On a machine that does other things as well one try may be
     late; it must not have waited for a second look of the scanner either;
   - goodbye: what a worker held is running elsewhere within 100 ms of the goodbye. On a machine that
-    does other things as well this is asked of 15 tries in 20; the rest must not have waited for the
-    poll of once a second either;
+    does other things as well this must hold for 15 tries in 20; the rest must not have waited for
+    the poll of once a second either;
   - restart: all servers are killed for longer than the leases last. From workers that renew within
     the grace of 10 s after the start, at once or after 8 s, nothing is taken, then and later. Of a
     worker that is dead too, the leases end when the grace does, not before; they do not count as
@@ -21,7 +21,7 @@ What is proven, with workers and servers that are processes:
     usual while one server is killed and started again; and a server that has started and heard of
     the other, which is then killed, takes leases away without waiting for the end of its grace.
 
-On PostgreSQL the workers of the first two talk to one server and those who wait to another. The
+On PostgreSQL the workers of the first two talk to one server, the waiting ones to another. The
 parts run beside each other, each on a store of its own.
 """
 import concurrent.futures
@@ -69,14 +69,14 @@ def claim_waits(server, number=1):
 
 # ---- Crash and goodbye --------------------------------------------------------------------------
 
-def crash_once(told, asked, lane):
+def crash_once(writer, reader, lane):
     """How long after the kill it ran elsewhere, and what was wrong with that."""
-    calls = Calls(told)
+    calls = Calls(writer)
     an_id, = submit(calls, lane)
     calls.close()
-    worker = Puppet(told, f"mortal-{lane}")
+    worker = Puppet(writer, f"mortal-{lane}")
     item, = worker.claim(lane, int(LEASE_S * 1000))
-    heir = wait_for(asked, lane)
+    heir = wait_for(reader, lane)
     worker.kill()
     killed = time.time()
     items, at = heir.result(BOUND_S)
@@ -88,9 +88,9 @@ def crash_once(told, asked, lane):
     return took, []
 
 
-def crash_some(told, asked, lane, tries):
+def crash_some(writer, reader, lane, tries):
     """How long it took each time, in order, and what was wrong; one of several may be late."""
-    done = [crash_once(told, asked, f"{lane}-{i}") for i in range(tries)]
+    done = [crash_once(writer, reader, f"{lane}-{i}") for i in range(tries)]
     took = sorted(seconds for seconds, _ in done)
     wrong = [line for _, lines in done for line in lines]
     if took[-2 if tries > 1 else -1] > LEASE_S + 1 or took[-1] > LEASE_S + LATE_S:
@@ -98,22 +98,22 @@ def crash_some(told, asked, lane, tries):
     return took, wrong
 
 
-def crash(points, told, asked):
-    took, wrong = crash_some(told, asked, "crash", CRASHES)
+def crash(points, writer, reader):
+    took, wrong = crash_some(writer, reader, "crash", CRASHES)
     points.note("a crashed worker's execution ran elsewhere after "
                 + ", ".join(f"{seconds:.2f}" for seconds in took)
                 + f" s with a lease of {LEASE_S:.0f} s")
     points.point(wrong, "the execution of a crashed worker runs elsewhere within lease time + 1 s")
 
 
-def goodbye(points, told, asked):
-    calls, took, wrong = Calls(told), [], []
+def goodbye(points, writer, reader):
+    calls, took, wrong = Calls(writer), [], []
     for i in range(GOODBYES):
         lane, worker = f"goodbye-{i}", f"leaving-{i}"
         an_id, = submit(calls, lane)
         calls.good("POST", "/v1/claims", {"worker": worker, "lanes": [lane], "lease_ms": LONG_MS})
-        heir = wait_for(asked, lane)
-        claim_waits(asked)
+        heir = wait_for(reader, lane)
+        claim_waits(reader)
         began = time.time()
         calls.good("POST", f"/v1/workers/{worker}/goodbye")
         items, at = heir.result(BOUND_S)
@@ -182,7 +182,7 @@ class Holder(threading.Thread):
                 wrong.append(f"{item['id']}: expected running at epoch {item['epoch']} by "
                              f"{self.name}, seen {seen['state']}, {seen['epoch']}, "
                              f"{seen['worker']}; attempts {attempts(calls, item['id'])}")
-        return wrong if self.renewals else wrong + ["it never came to renew"]
+        return wrong if self.renewals else wrong + ["no renewal was sent"]
 
 
 def away(points, server, go, come):
@@ -313,7 +313,7 @@ def main():
     for name, future in futures.items():
         points[name].report(tap)
         if future.exception():
-            tap.ok(False, f"{name}: came to its end", repr(future.exception()))
+            tap.ok(False, f"{name}: the part ran to its end", repr(future.exception()))
     tap.done()
 
 

@@ -136,7 +136,7 @@ class Node:
                       encoding="utf-8") as file:
                 file.write("synchronous_standby_names = ''\n")
             self.sql("SELECT pg_reload_conf()")
-        self.sql(f"SELECT pg_promote(true, {START_S})")
+        self.sql(f"SELECT pg_promote(true, {START_S})", START_S + 10)
 
 
 def is_zombie(pid):

@@ -99,7 +99,7 @@ def promoted(tap, pair, server):
     if status == 201:
         calls = Calls(server, timeout=BOUND_S)
         there = calls("GET", f"/v1/executions/{answer['id']}")[0]
-        tap.equal(there, 200, "promoted: what was acknowledged exists")
+        tap.equal(there, 200, "promoted: the acknowledged execution exists")
         calls.close()
     serves_again(tap, server, "promoted")
 
@@ -164,7 +164,7 @@ def behind(tap, pair, server):
               "behind: names that the standby never had are added again")
     claimed = calls.good("POST", "/v1/claims", {"worker": "w", "lanes": ["new"],
                                                 "wait_ms": 20000})["items"]
-    tap.equal([item["id"] for item in claimed], [made], "behind: it is claimed by its lane")
+    tap.equal([item["id"] for item in claimed], [made], "behind: a claim on the new lane gets the execution")
     tap.equal(pair.primary.sql("SELECT count(*) FROM promoted.execution e WHERE NOT EXISTS (SELECT"
                                " FROM promoted.queue q WHERE q.id = e.queue)"), "0",
               "behind: every execution has its queue")

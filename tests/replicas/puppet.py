@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""A worker process that asks a server what it is told to: tests/replicas/puppet.py URL
+"""A worker process that sends the calls that a test writes to it: tests/replicas/puppet.py URL
 
 A line of input is a JSON array of a path and a body to POST; a line of output is the status and the
 answer. Calls are made one after the other, over a connection that is kept. See fleet.Puppet.

@@ -13,7 +13,7 @@ has already finished; cancelled; past the deadline; timed out; revoked; said goo
 
   - the execution goes on without the sleeper, and what ended the lease is seen by a call, not
     assumed after a time;
-  - everything that the sleeper says is `fenced`, with the reason that is true;
+  - every call of the sleeper is `fenced`, with the reason why the lease ended;
   - nothing has changed by it: the execution, its attempts and its result are the same before and
     after, and another's lease is still good;
   - the sleeper itself is well and may take other work.
@@ -76,9 +76,9 @@ class Case:
                  if status != 200 or len(answer["items"]) != 1 or
                  (answer["items"][0].get("error", {}).get("code"),
                   answer["items"][0].get("error", {}).get("reason")) != ("fenced", self.reason)]
-        tap.ok(not wrong, f"{self.scene}: whatever the sleeper says is fenced: {self.reason}",
+        tap.ok(not wrong, f"{self.scene}: every call of the sleeper is fenced: {self.reason}",
                "\n".join(wrong))
-        tap.ok(after == before, f"{self.scene}: and changes nothing",
+        tap.ok(after == before, f"{self.scene}: calls of the sleeper change nothing",
                f"{self.id}: before {before}\nafter {after}")
 
 
@@ -130,14 +130,14 @@ def cases(calls):
     def soon():
         return stamp(moment(calls.good("GET", "/v1/counts")["as_of"]) + 8)
     return [
-        Case("no worker has it yet", "lost", lapsed),
-        Case("another has it", "reclaimed", taken),
-        Case("another finished it", "reclaimed", finished),
-        Case("its deadline passed", "expired", expired, LONG_MS, deadline_at=soon),
-        Case("it took too long", "timed_out", timed_out, LONG_MS,
+        Case("no worker has the lease yet", "lost", lapsed),
+        Case("another worker has the lease", "reclaimed", taken),
+        Case("another worker finished", "reclaimed", finished),
+        Case("the deadline passed", "expired", expired, LONG_MS, deadline_at=soon),
+        Case("the attempt took too long", "timed_out", timed_out, LONG_MS,
              policy={"attempt_timeout_ms": 1000, "max_attempts": 3}),
-        Case("it was cancelled", "cancelled", cancelled, LONG_MS),
-        Case("it was revoked", "revoked", revoked, LONG_MS),
+        Case("the execution was cancelled", "cancelled", cancelled, LONG_MS),
+        Case("the lease was revoked", "revoked", revoked, LONG_MS),
         Case("another process said goodbye", "released", goodbye, LONG_MS),
     ]
 
@@ -147,9 +147,9 @@ def check_heirs(tap, calls, all_cases):
     case = all_cases[1]
     answer = case.heir.ask("/v1/leases/complete", {"items": [{"id": case.id, "epoch": 2,
                                                               "result": {"by": "heir"}}]})
-    tap.equal(answer["items"][0].get("state"), "succeeded", "the lease of the other is still good")
+    tap.equal(answer["items"][0].get("state"), "succeeded", "the lease of the other worker is still good")
     results = [calls.good("GET", f"/v1/executions/{c.id}/result") for c in all_cases[1:3]]
-    tap.equal(results, [{"by": "heir"}] * 2, "the results are those of the others")
+    tap.equal(results, [{"by": "heir"}] * 2, "the results are from the other workers")
     renewed = []
     for case in all_cases:
         fresh, = submit(calls, f"fresh-{case.lane}")
@@ -182,11 +182,11 @@ def command_sleeps(tap, calls, servers):
         item, = heir.claim(lane, LONG_MS, wait_ms=30000)
         before = show(calls, an_id)
         tap.equal((item["id"], before["worker"]), (an_id, heir.name),
-                  "weft work: what it held runs elsewhere")
+                  "weft work: another worker runs the execution that it held")
         work.send_signal(signal.SIGCONT)
         gone = until(lambda: not os.path.exists(f"/proc/{command}"), BOUND_S)
         tap.ok(gone, "weft work: the command of a lost lease is ended")
-        tap.equal(work.wait(BOUND_S), 0, "weft work: it ends well")
+        tap.equal(work.wait(BOUND_S), 0, "weft work: the exit code is 0")
     finally:
         work.kill()
         work.wait()
@@ -195,8 +195,8 @@ def command_sleeps(tap, calls, servers):
     with open(output, encoding="utf-8") as file:
         said = [json.loads(line) for line in file if line.startswith("{")]
     tap.ok(any(line.get("id") == an_id and "reclaimed" in json.dumps(line) for line in said),
-           "weft work: it says that the lease was reclaimed", f"{an_id}: seen {said}")
-    tap.equal(show(calls, an_id), before, "weft work: and has changed nothing")
+           "weft work: the output says that the lease was reclaimed", f"{an_id}: seen {said}")
+    tap.equal(show(calls, an_id), before, "weft work: the lost lease changes nothing")
     close_all(heir)
 
 

@@ -155,7 +155,7 @@ def too_old(tap):
         left = calls.good("POST", "/v1/executions", {"kind": "k", "lane": "left"})["id"]
         run_sql(store, "UPDATE weft.schema SET version = 999, oldest_binary = 999")
         unready = until(lambda: calls("GET", "/readyz")[0] == 503, BOUND_S)
-        tap.ok(unready, "when the schema asks for a newer binary, the server is not ready")
+        tap.ok(unready, "a server older than its schema allows is not ready")
         for method, path, body in (("POST", "/v1/executions", {"kind": "k"}),
                                    ("POST", "/v1/claims", {"worker": "w", "lanes": ["left"]}),
                                    ("GET", f"/v1/executions/{left}", None)):

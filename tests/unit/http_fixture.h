@@ -5,7 +5,7 @@
 /*
  * A server on loopback that says what a test tells it to: a script of answers in the order of
  * requests, or a function that makes them. One thread accepts, one per connection answers; all end
- * with stage_done(). What was asked is remembered.
+ * with stage_done(). The requests are remembered.
  */
 
 #include "base/base.h"
@@ -220,7 +220,7 @@ static inline void *stage_accept(void *context)
     return NULL;
 }
 
-/* A port of its own; nobody listens there before stage_open(). */
+/* A port of its own; no socket listens there before stage_open(). */
 static inline void stage_init(struct stage *stage)
 {
     *stage = (struct stage){0};

@@ -77,7 +77,8 @@ static void test_submit(struct api_fixture *f)
     is_int(ask_about(f, "GET", id, "/payload", NULL), 200, "the payload can be read");
     is_str(f->text.data, "{\"a\": 1}", "comes back byte for byte");
     is_str(f->type, "application/json", "the payload has its content type");
-    is_int(ask_about(f, "POST", id, "/cancel", "{}"), 200, "away with it");
+    is_int(ask_about(f, "POST", id, "/cancel", "{}"), 200,
+           "the execution can be cancelled in the end");
 }
 
 static void test_submit_many(struct api_fixture *f)
@@ -132,8 +133,8 @@ static void test_get(struct api_fixture *f)
     is_int(ask_about(f, "GET", id, "?wait_ms=", NULL), 400, "a wait is a number");
     is_int(ask_about(f, "GET", "018f0000-0000-7000-8000-000000000000", "", NULL), 404,
            "an unknown id is not found");
-    ok(has(f, "\"code\":\"not_found\""), "says so");
-    is_int(ask_about(f, "GET", "018f", "", NULL), 400, "an id that is none");
+    ok(has(f, "\"code\":\"not_found\""), "the answer has the code not_found");
+    is_int(ask_about(f, "GET", "018f", "", NULL), 400, "a malformed id is refused");
     f->ns = "other";
     is_int(ask_about(f, "GET", id, "", NULL), 404, "another namespace does not see it");
     is_int(ask_about(f, "POST", id, "/cancel", NULL), 404, "another namespace cannot cancel it");
@@ -175,7 +176,8 @@ static void test_bytes(struct api_fixture *f)
     is_int(ask_about(f, "POST", id, "/replay", NULL), 200, "an ended execution can be replayed");
     ok(has(f, "\"state\":\"ready\"") && has(f, "\"capabilities\":"), "the answer is the execution");
     is_int(ask_about(f, "POST", id, "/replay", "{}"), 409, "a second replay is refused");
-    is_int(ask_about(f, "POST", id, "/cancel", NULL), 200, "away with it");
+    is_int(ask_about(f, "POST", id, "/cancel", NULL), 200,
+           "the execution can be cancelled in the end");
 }
 
 static void test_steer(struct api_fixture *f)
@@ -242,9 +244,11 @@ static void test_steer_answers(struct api_fixture *f)
     is_int(ask_about(f, "POST", id, "/cancel", NULL), 200, "the execution can be cancelled");
     f->committed = claim_at_once;
     is_int(ask_about(f, "POST", id, "/replay", NULL), 200, "replayed, and claimed at once");
-    ok(has(f, "\"state\":\"ready\"") && has(f, "\"epoch\":2,"), "the answer is what it made");
+    ok(has(f, "\"state\":\"ready\"") && has(f, "\"epoch\":2,"),
+       "the answer has the state that the replay made");
     f->committed = NULL;
-    is_int(ask_about(f, "POST", id, "/cancel", NULL), 200, "away with it");
+    is_int(ask_about(f, "POST", id, "/cancel", NULL), 200,
+           "the execution can be cancelled in the end");
 }
 
 /* Six leases that ended, in pages of four. */
@@ -270,7 +274,8 @@ static void test_attempts(struct api_fixture *f)
            "a negative cursor is refused");
     is_int(ask_about(f, "GET", id, "/attempts?after=99999999999999999999", NULL), 400,
            "a cursor above 64 bits is refused");
-    is_int(ask_about(f, "POST", id, "/cancel", NULL), 200, "away with it");
+    is_int(ask_about(f, "POST", id, "/cancel", NULL), 200,
+           "the execution can be cancelled in the end");
 }
 
 static void test_steer_many(struct api_fixture *f)

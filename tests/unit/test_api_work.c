@@ -58,7 +58,7 @@ static void test_leases(struct api_fixture *f)
     ok(has(f, "\"state\":\"delayed\"") && has(f, "\"run_at\":\"2"),
        "the released execution is delayed");
     is_int(f->ended, 0, "nothing ended");
-    is_int(say(f, "complete", &lease, ""), 200, "complete what was given back");
+    is_int(say(f, "complete", &lease, ""), 200, "complete the released lease");
     ok(has(f, "\"code\":\"fenced\"") && has(f, "\"reason\":\"released\""),
        "a complete after the release is fenced as released");
     ok(has(f, lease.id), "the fenced answer has the id");
@@ -167,7 +167,7 @@ static void test_workers(struct api_fixture *f)
            "a worker name with a space is refused");
 }
 
-/* Counts are those of a second ago at most, or of longer ago on a slow machine. */
+/* Counts are at most a second old, or older on a slow machine. */
 static bool comes_to_have(struct api_fixture *f, const char *target, const char *text)
 {
     for (int i = 0; i < 3000; i++) {

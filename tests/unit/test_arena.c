@@ -113,7 +113,7 @@ static int end_of_greedy_child(void (*hook)(size_t))
 static void test_oom(void)
 {
     int status = end_of_greedy_child(leave);
-    ok(WIFEXITED(status) && WEXITSTATUS(status) == 7, "the hook is told how much was wanted");
+    ok(WIFEXITED(status) && WEXITSTATUS(status) == 7, "the hook gets the requested size");
     status = end_of_greedy_child(come_back);
     ok(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT, "a hook that returns does not help");
     status = end_of_greedy_child(NULL);

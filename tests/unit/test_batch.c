@@ -64,7 +64,7 @@ static size_t check_split(const struct item *item, size_t count, const bool *ski
     ok(unsorted == 0, "%s: each chunk is sorted and has no id twice", name);
     ok(large == 0, "%s: 1 to 1,000 items each", name);
     ok(late == 0, "%s: repeats keep their order", name);
-    ok(wrong == 0 && skipped == 0, "%s: every item once, but for those to skip", name);
+    ok(wrong == 0 && skipped == 0, "%s: every item once, except the skipped ones", name);
     return covered;
 }
 
@@ -183,7 +183,7 @@ static void check_together(const struct item *item, size_t count, const bool *sk
     }
     for (size_t i = 0; i < count; i++)
         wanted += !(skip && skip[i]);
-    is_int(covered, wanted, "%s: every item once, but for those to skip", name);
+    is_int(covered, wanted, "%s: every item once, except the skipped ones", name);
     ok(large == 0, "%s: 1 to 1,000 items each, all of round 0", name);
     ok(unsorted == 0 && late == 0, "%s: sorted by id, the items of one id in order", name);
     ok(apart == 0, "%s: no id is in two chunks", name);

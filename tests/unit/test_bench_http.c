@@ -376,11 +376,11 @@ static void test_conversation(void)
     struct weft_err err = {0};
     char url[64];
     int fd;
-    if (ok(listen_somewhere(&fd, url, sizeof(url)), "a port that nobody listens at"))
+    if (ok(listen_somewhere(&fd, url, sizeof(url)), "a port without a listener"))
         (void)close(fd);
     ok(weft_bench_resolve(url, &target, &err) == WEFT_OK &&
            weft_bench_connect(&conn, &target, &err) == WEFT_UNAVAILABLE,
-       "nobody there: %s", err.text);
+       "a connection to it is refused: %s", err.text);
     weft_bench_close(&conn);
 }
 

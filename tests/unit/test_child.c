@@ -108,7 +108,7 @@ static void test_bytes(void)
     if (run("exec <&-; echo no thanks", (struct weft_child){.input = input, .input_size = size},
             &ear, &end)) {
         is_int(end.exit_code, 0, "closing stdin early does no harm");
-        is_str(end.output.data, "no thanks\n", "and the output is there");
+        is_str(end.output.data, "no thanks\n", "the output of a child that closes stdin is kept");
     }
     weft_child_end_done(&end);
     if (run("head -c 10 | wc -c", (struct weft_child){.input = input, .input_size = size}, &ear,
@@ -156,7 +156,7 @@ static void test_stderr(void)
     if (run("echo one >&2; printf 'two\\nthr' >&2; printf 'ee' >&2; exit 3", (struct weft_child){0},
             &ear, &end)) {
         is_str(ear.heard, "[one][two][three]", "lines of stderr are heard whole");
-        is_str(end.tail, "one\ntwo\nthree", "and remembered");
+        is_str(end.tail, "one\ntwo\nthree", "the lines of stderr are remembered");
         is_int(end.exit_code, 3, "with the exit code");
     }
     weft_child_end_done(&end);
@@ -167,7 +167,7 @@ static void test_stderr(void)
         size_t size = strlen(end.tail);
         is_int(ear.lines, 3000, "many lines are heard");
         is_int(size, WEFT_CHILD_TAIL, "only the end is remembered");
-        is_str(end.tail + size - 9, "line 2999", "which is the end");
+        is_str(end.tail + size - 9, "line 2999", "the last line is remembered");
     }
     weft_child_end_done(&end);
 
@@ -189,7 +189,7 @@ static void test_stderr_utf8(void)
             ">&2",
             (struct weft_child){0}, &ear, &end)) {
         is_int(strlen(end.tail), WEFT_CHILD_TAIL - 1, "half a character is left out");
-        ok((unsigned char)end.tail[0] == 0xc3, "and it begins with a whole one");
+        ok((unsigned char)end.tail[0] == 0xc3, "the tail begins with a whole character");
     }
     weft_child_end_done(&end);
 }
@@ -254,7 +254,7 @@ static void test_stop(void)
         weft_usec begun_us = weft_boot_us();
         if (run(row[i].script, (struct weft_child){.kill_after_ms = row[i].kill_after_ms}, &ear,
                 &end)) {
-            ok(end.stopped, "%s: was told to stop", row[i].name);
+            ok(end.stopped, "%s: was asked to stop", row[i].name);
             is_int(end.exit_code, row[i].code, "%s: exit code", row[i].name);
             is_int(end.signal, row[i].signal, "%s: signal", row[i].name);
             weft_usec took_us = weft_boot_us() - begun_us;
@@ -266,7 +266,7 @@ static void test_stop(void)
     }
 }
 
-/* True when the process is gone or waits to be reaped by whoever adopted it. */
+/* True when the process is gone or is a zombie that its new parent has not reaped. */
 static bool is_gone(pid_t pid)
 {
     char path[64], text[256] = "";
@@ -298,7 +298,7 @@ static void test_grandchild(void)
         pid_t left = (pid_t)strtol(end.output.data, NULL, 10);
         is_int(end.exit_code, 0, "the run ends while another process holds the pipes");
         ok(weft_boot_us() - begun_us < PATIENCE_US, "at once");
-        ok(left > 0 && wait_gone(left), "and whom it left behind is ended");
+        ok(left > 0 && wait_gone(left), "the process that the child left behind is ended");
     }
     weft_child_end_done(&end);
 
@@ -433,7 +433,7 @@ static void test_files(void)
 int main(void)
 {
     (void)signal(SIGPIPE, SIG_IGN);
-    (void)close_range(3, ~0u, 0); /* what whoever started us left open */
+    (void)close_range(3, ~0u, 0); /* descriptors that the parent left open */
     test_exits();
     test_bytes();
     test_too_large();

@@ -37,16 +37,16 @@ static void test_waiting(struct weft *weft, const struct weft_id *id)
 {
     struct weft_waiting waiting = {0};
     struct weft_err err = {0};
-    is_int(weft_waiting(weft, id, &waiting, &err), WEFT_OK, "what it waits for is read");
+    is_int(weft_waiting(weft, id, &waiting, &err), WEFT_OK, "the waiting state is read");
     ok(waiting.suspended && waiting.suspended_us > 0 && waiting.timeout_us > waiting.suspended_us,
-       "since when and until when");
+       "the times of the suspension and of its timeout are set");
     is_str(waiting.condition, "{\"any\":[{\"waitpoint\":\"a\"},{\"waitpoint\":\"b\"}]}",
            "the condition comes in canonical text");
-    is_int(waiting.on_timeout, WEFT_ON_TIMEOUT_RESUME, "what happens on its timeout");
+    is_int(waiting.on_timeout, WEFT_ON_TIMEOUT_RESUME, "a timeout resumes the execution");
     ok(waiting.waitpoint_count == 2 && strcmp(waiting.waitpoint[1].name, "b") == 0 &&
            !waiting.waitpoint[1].token,
        "the waitpoints in the order in which they were made, without tokens");
-    ok(!waiting.resumed, "it has not been resumed");
+    ok(!waiting.resumed, "the execution has not been resumed");
     weft_waiting_free(&waiting);
 }
 
@@ -64,7 +64,7 @@ static void test_signal(struct weft *weft, const struct weft_claimed *lease)
         .on_timeout = WEFT_ON_TIMEOUT_RESUME,
     };
     struct weft_suspensions first = suspend(weft, &item), again = suspend(weft, &item);
-    is_int(first.item[0].state, WEFT_STATE_SUSPENDED, "it is suspended");
+    is_int(first.item[0].state, WEFT_STATE_SUSPENDED, "the execution is suspended");
     is_str(first.item[0].waitpoint[1].name, "b", "waitpoints are in the order of the item");
     is_str(again.item[0].waitpoint[1].token, first.item[0].waitpoint[1].token,
            "a repeat gives the same token");
@@ -82,20 +82,21 @@ static void test_signal(struct weft *weft, const struct weft_claimed *lease)
     is_int(sent[1].err.rc, WEFT_UNAUTHORIZED, "the second has no good token");
     is_int(weft_signal(weft, &signal, 1, sent, &err), WEFT_OK, "the first is sent again");
     ok(sent[0].effect == WEFT_SIGNAL_DUPLICATE && sent[0].first == WEFT_SIGNAL_RESUMED,
-       "it is a duplicate of one that resumed");
+       "the repeat is a duplicate of the signal that resumed");
     struct weft_waiting waiting = {0};
-    is_int(weft_waiting(weft, &lease->id, &waiting, &err), WEFT_OK, "it is read again");
+    is_int(weft_waiting(weft, &lease->id, &waiting, &err), WEFT_OK,
+           "the waiting state is read again");
     ok(!waiting.suspended && waiting.waitpoint_count == 0 && waiting.resumed &&
            waiting.resumed_by == WEFT_RESUMED_BY_SIGNALS && waiting.resumed_us > 0,
-       "it is not suspended any more, and signals let it go on");
+       "the execution is not suspended any more, and signals resumed it");
     weft_waiting_free(&waiting);
     struct weft_claims next = claim(weft);
     const struct weft_claimed *got = next.item;
     ok(got->resumed && got->resumed_by == WEFT_RESUMED_BY_SIGNALS && got->resumed_us > 0,
-       "the claim says why it goes on");
+       "the claim says what resumed the execution");
     ok(got->signal_count == 1 && strcmp(got->signal[0].name, "yes") == 0 &&
            got->signal[0].payload_size == 3 && memcmp(got->signal[0].payload, "[1]", 3) == 0,
-       "and brings the signal");
+       "the claim has the signal");
     weft_claims_free(&next);
     weft_suspensions_free(&first);
     weft_suspensions_free(&again);
@@ -107,14 +108,15 @@ static void test_lists(struct weft *weft, const struct weft_id *id)
     struct weft_signals signals = {0};
     struct weft_err err = {0};
     is_int(weft_waitpoints(weft, id, 1, NULL, &page, &err), WEFT_OK, "a page of waitpoints");
-    ok(page.count == 1 && page.next, "of one, with a next");
-    is_str(page.item[0].name, "a", "the first that was made");
-    is_int(page.item[0].state, WEFT_WAITPOINT_CLOSED, "it is closed");
+    ok(page.count == 1 && page.next, "the page has one waitpoint and a next page");
+    is_str(page.item[0].name, "a", "the page has the waitpoint that was made first");
+    is_int(page.item[0].state, WEFT_WAITPOINT_CLOSED, "the waitpoint is closed");
     is_int(weft_waitpoints(weft, id, 1, page.next, &second, &err), WEFT_OK, "the next page");
     ok(second.count == 1 && strcmp(second.item[0].name, "b") == 0 && second.item[0].signals == 1,
-       "has the other, with its signal");
+       "the next page has the other waitpoint, with its signal");
     is_int(weft_signals(weft, id, 0, NULL, &signals, &err), WEFT_OK, "signals are listed");
-    ok(signals.count == 1 && strcmp(signals.item[0].waitpoint_name, "b") == 0, "one of them");
+    ok(signals.count == 1 && strcmp(signals.item[0].waitpoint_name, "b") == 0,
+       "the list has one signal");
     weft_waitpoints_free(&second);
     is_int(weft_waitpoints(weft, &(struct weft_id){{9}}, 0, NULL, &second, &err), WEFT_NOT_FOUND,
            "an execution that does not exist has no list");
@@ -132,22 +134,22 @@ static void test_operators(struct weft *weft, const struct weft_id *id, int32_t 
     struct weft_signing_keys keys = {0}, rotated = {0};
     is_int(weft_waitpoint_make(weft, &item, 1, &made, &err), WEFT_OK, "a waitpoint is made");
     is_int(weft_waitpoint_token(weft, &made.item[0].waitpoint.id, &token, &err), WEFT_OK,
-           "its token is given again");
+           "the token of the waitpoint is given again");
     is_str(token.data, made.item[0].waitpoint.token, "the same");
     is_int(weft_signing_keys(weft, &keys, &err), WEFT_OK, "keys are listed");
     is_int(weft_signing_key_rotate(weft, &(struct weft_key_rotation){.grace_ms = 60000}, &rotated,
                                    &err),
-           WEFT_OK, "and rotated");
-    is_int(rotated.count, keys.count + 1, "there is one more");
-    ok(rotated.item[rotated.count - 1].current, "the last one signs");
+           WEFT_OK, "the keys are rotated");
+    is_int(rotated.count, keys.count + 1, "the rotation adds a key");
+    ok(rotated.item[rotated.count - 1].current, "the new key signs");
     struct weft_suspensions answer = suspend(
         weft,
         &(struct weft_suspend){.id = *id, .epoch = epoch, .condition = "{\"operator\":true}"});
-    is_int(answer.item[0].state, WEFT_STATE_SUSPENDED, "it waits for an operator");
+    is_int(answer.item[0].state, WEFT_STATE_SUSPENDED, "the execution waits for an operator");
     struct weft_steered steered;
     is_int(weft_steer(weft, WEFT_STEER_RESUME, &(struct weft_steer){.id = *id}, 1, &steered, &err),
-           WEFT_OK, "who resumes it");
-    is_int(steered.state, WEFT_STATE_READY, "it is ready");
+           WEFT_OK, "the operator resumes the execution");
+    is_int(steered.state, WEFT_STATE_READY, "the resumed execution is ready");
     struct weft_suspensions fenced = suspend(
         weft, &(struct weft_suspend){.id = *id, .epoch = 77, .condition = "{\"operator\":true}"});
     ok(fenced.item[0].err.rc == WEFT_FENCED && fenced.item[0].fence == WEFT_FENCE_UNKNOWN,
@@ -194,7 +196,8 @@ static void test_all(const char *url, const char *name)
     struct weft_claims last = claim(weft);
     const struct weft_complete done = {.id = answer.id, .epoch = last.item[0].epoch};
     struct weft_lease_answer ended;
-    ok(weft_complete(weft, &done, 1, &ended, &err) == WEFT_OK && !ended.err.rc, "it is completed");
+    ok(weft_complete(weft, &done, 1, &ended, &err) == WEFT_OK && !ended.err.rc,
+       "the execution is completed");
     weft_claims_free(&lease);
     weft_claims_free(&last);
     test_bad_condition(weft);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Conditions: what is read and refused, the canonical text, and every order of small sets of
+/* Conditions: which are read and refused, the canonical text, and every order of small sets of
  * signals against a brute force that looks at all signals so far at once. */
 
 #include "base/arena.h"
@@ -52,7 +52,7 @@ static void test_canonical(void)
         is_str(text, row[i].canonical, "%s has its canonical text", row[i].given);
         rc = read_text(row[i].canonical, &three, arena, &condition, &err);
         text = rc ? err.text : weft_condition_text(&condition, &three, arena);
-        is_str(text, row[i].canonical, "which reads back as itself");
+        is_str(text, row[i].canonical, "the canonical text reads back as itself");
         weft_arena_free(arena);
     }
 }
@@ -181,7 +181,7 @@ static bool is_meant(const struct weft_condition *leaf, const struct weft_condit
     return listed && (!leaf->name || same_text(leaf->name, signal->name));
 }
 
-/* The definition: what a leaf counts, over all signals so far, by comparing each with each. */
+/* The definition: the count of a leaf, over all signals so far, by comparing each with each. */
 static uint32_t count_of(const struct weft_condition *leaf,
                          const struct weft_condition_signal *signal, size_t count)
 {

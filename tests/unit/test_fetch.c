@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* HTTP calls: answers, what is known without an answer, and how often a request is sent. */
+/* HTTP calls: answers, errors without an answer, and how often a request is sent. */
 
 #include "http_fixture.h"
 

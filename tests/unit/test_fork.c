@@ -183,7 +183,7 @@ static void run_child(struct world *w, struct weft_worker *worker, struct weft_p
 #define TRIES_MORE 0
 #endif
 
-/* Says how the child ended, and a letter for each point it told. */
+/* Returns how the child ended, and a letter for each point that it reported. */
 static int fork_child(struct world *w, struct weft_worker *worker, struct weft_page *page,
                       char ret_told[WEFT_LEN(point_name)])
 {

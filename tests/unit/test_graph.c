@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Graphs of flows: what is refused and how it is told, and that large ones take no time. */
+/* Graphs of flows: which are refused and with which error, and that large ones take no time. */
 
 #include "base/arena.h"
 #include "base/limits.h"
@@ -53,7 +53,7 @@ static void expect_refused(struct weft_arena *arena, const char *text, const cha
     struct weft_err err = {0};
     draw(&drawn, text);
     is_int(build(&drawn, NULL, 0, arena, &graph, &err), WEFT_INVALID_VALUE, "refused: %s", text);
-    ok(strstr(err.text, story) != NULL, "told: %s", err.text);
+    ok(strstr(err.text, story) != NULL, "the error names the cause: %s", err.text);
 }
 
 static void test_good(struct weft_arena *arena)
@@ -79,7 +79,8 @@ static void test_good(struct weft_arena *arena)
        "x and y are outside");
     draw(&drawn, "x:y");
     is_int(build(&drawn, known, 2, arena, &graph, &err), WEFT_INVALID_VALUE, "a known name again");
-    ok(strstr(err.text, "has a node 'x' already") != NULL, "told: %s", err.text);
+    ok(strstr(err.text, "has a node 'x' already") != NULL, "the error names the cause: %s",
+       err.text);
 }
 
 static void test_refused(struct weft_arena *arena)

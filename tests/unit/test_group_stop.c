@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The end of the engine threads, seen by those that outlive them: the loop, which may still bring
- * requests and leases that no client took, and the upkeep, which asks the threads to rest.
+ * The end of the engine threads, seen by the threads that outlive them: the loop, which may still
+ * bring requests and leases that no client took, and the upkeep, which asks the threads to rest.
  */
 
 #include "server_fixture.h"

@@ -59,11 +59,12 @@ static void test_trim(void)
     ok(left != NULL && resident() > before + ((size_t)BLOCKS * BLOCK) / 2,
        "memory that a thread freed stays resident");
     size_t after = weft_heap_trim(idle);
-    ok(resident() < before + NEAR, "trimming gives it back");
-    ok(after < idle + NEAR, "trimming returns what is left: %zu kB, before %zu", after / 1024,
+    ok(resident() < before + NEAR, "trimming gives the memory back");
+    ok(after < idle + NEAR, "trimming returns the remaining size: %zu kB, before %zu", after / 1024,
        idle / 1024);
     size_t large = (size_t)1 << 40;
-    ok(weft_heap_trim(large) < large, "less than before is taken note of");
+    ok(weft_heap_trim(large) < large,
+       "trimming returns the remaining size also when that is less than the given one");
     free(left);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Percentiles of the histogram against those of the sorted values. */
+/* Percentiles of the histogram against the percentiles of the sorted values. */
 
 #include "cmd/bench/bench.h"
 #include "tap.h"

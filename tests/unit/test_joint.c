@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Calls of several kinds in one transaction (weft_engine_together()): what shares one, what does
- * not, and that no call fails because of another. The loss of a connection in COMMIT is in
- * test_store_pg_last.c, faults at every step in tests/fault.
+ * Calls of several kinds in one transaction (weft_engine_together()): which calls share
+ * one, which do not, and that no call fails because of another. The loss of a connection in COMMIT
+ * is in test_store_pg_last.c, faults at every step in tests/fault.
  */
 
 #include "direct.h"
@@ -72,7 +72,7 @@ static const struct weft_claimed *claim(struct world *w)
 {
     struct weft_claim_result result = {0};
     const struct weft_claim one = {.worker = "w", .max = 1};
-    struct weft_arena *arena = weft_arena_new(); /* short: what is kept is copied */
+    struct weft_arena *arena = weft_arena_new(); /* short-lived: kept values are copied */
     struct weft_claimed *kept = NULL;
     enum weft_rc rc = weft_engine_claim(w->engine, "default", &one, 1, arena, &result, &w->f.err);
     ok(rc == WEFT_OK, "%s: claim", name(w));
@@ -144,7 +144,7 @@ static void test_one_commit(struct world *w)
     is_int(w->commits, 1, "%s: one commit for all", name(w));
     ok(w->statements == 3 && w->order[0] == WEFT_STMT_LIVE_END && w->order[1] == WEFT_STMT_CLAIM &&
            w->order[2] == WEFT_STMT_SUBMIT,
-       "%s: those that may wait for a row come first", name(w));
+       "%s: statements that may wait for a row come first", name(w));
     weft_arena_free(calls.call[CLAIMS].arena);
 }
 
@@ -164,12 +164,12 @@ static void test_claim_beside(struct world *w)
     ok(!calls.call[CLAIMS].rc && calls.claimed.count == 1 &&
            weft_id_cmp(&calls.claimed.item[0].id, &calls.submitted[0].id) == 0,
        "%s: claimed", name(w));
-    is_int(w->commits, 2, "%s: not before it was committed", name(w));
-    ok(!claim(w), "%s: and once", name(w));
+    is_int(w->commits, 2, "%s: the claim commits after the submission", name(w));
+    ok(!claim(w), "%s: the execution is claimed once", name(w));
     weft_arena_free(calls.call[CLAIMS].arena);
 }
 
-/* One that lost its lease is told so, and only that one. */
+/* A call that lost its lease is fenced, and no other call is. */
 static void test_fenced(struct world *w)
 {
     struct calls calls;
@@ -179,7 +179,7 @@ static void test_fenced(struct world *w)
     calls.complete[0].epoch = held->epoch + 7;
     run_all(w, &calls);
     is_int(calls.completed[0].rc, WEFT_FENCED, "%s: fenced", name(w));
-    ok(calls.claimed.count == 1 && is_submitted(&calls, 0), "%s: the others", name(w));
+    ok(calls.claimed.count == 1 && is_submitted(&calls, 0), "%s: the other calls succeed", name(w));
     weft_arena_free(calls.call[CLAIMS].arena);
 }
 
@@ -203,16 +203,16 @@ static void test_bad_neighbour(struct world *w)
     ok(is_completed(&calls), "%s: completed beside a bad one", name(w));
     ok(!calls.call[CLAIMS].rc && calls.claimed.count == 1, "%s: claimed", name(w));
     ok(is_submitted(&calls, 0), "%s: the good one is submitted", name(w));
-    is_int(calls.submitted[1].rc, WEFT_INVALID_VALUE, "%s: the bad one is not", name(w));
+    is_int(calls.submitted[1].rc, WEFT_INVALID_VALUE, "%s: the bad one is refused", name(w));
     ok(fixture_script(&w->f, aside,
                       pg ? "ALTER TABLE weft.execution DROP CONSTRAINT odd"
                          : "ALTER TABLE execution DROP COLUMN odd") == WEFT_OK,
-       "%s: as before", name(w));
+       "%s: the store is as before", name(w));
     weft_conn_close(aside);
     weft_arena_free(calls.call[CLAIMS].arena);
 }
 
-/* What takes more than one statement has a transaction of its own. */
+/* A call that takes more than one statement has a transaction of its own. */
 static void test_not_joining(struct world *w)
 {
     struct calls calls;
@@ -223,14 +223,15 @@ static void test_not_joining(struct world *w)
     calls.complete[1] = calls.complete[0]; /* twice: in two transactions */
     calls.call[COMPLETES].count = 2;
     run_all(w, &calls);
-    ok(is_completed(&calls) && !calls.completed[1].rc, "%s: both times", name(w));
+    ok(is_completed(&calls) && !calls.completed[1].rc, "%s: both completions succeed", name(w));
     ok(!calls.call[CLAIMS].rc && calls.claimed.count == 1, "%s: claimed", name(w));
-    ok(is_submitted(&calls, 0) && !calls.submitted[0].duplicate, "%s: with a key", name(w));
-    ok(w->commits > 1, "%s: not in one", name(w));
+    ok(is_submitted(&calls, 0) && !calls.submitted[0].duplicate, "%s: submitted with a key",
+       name(w));
+    ok(w->commits > 1, "%s: more than one transaction", name(w));
     weft_arena_free(calls.call[CLAIMS].arena);
 }
 
-/* Contention at any step is not noticed, and a store that fails is everybody's answer. */
+/* No call notices contention at any step; every call gets the error of a store that fails. */
 static void test_struck(struct world *w)
 {
     for (uint64_t at = 1; at <= 5; at++) {
@@ -250,7 +251,7 @@ static void test_struck(struct world *w)
             ok(calls.call[COMPLETES].rc == WEFT_STORAGE_FULL &&
                    calls.call[CLAIMS].rc == WEFT_STORAGE_FULL &&
                    calls.call[SUBMITS].rc == WEFT_STORAGE_FULL,
-               "%s: a full disk is told to all", name(w));
+               "%s: every call gets the error of a full disk", name(w));
         weft_arena_free(calls.call[CLAIMS].arena);
     }
 }

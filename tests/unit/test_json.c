@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The grammar: what is JSON and what is not, and walking over what is. */
+/* The grammar: which texts are JSON, and walking over them. */
 
 #include "base/arena.h"
 #include "base/json.h"

@@ -8,8 +8,8 @@
  *
  * Four processes work: one with an engine of its own, two at the server that is asked to cancel,
  * one at a server of its own: the same replica, another one and a stranger. Some handlers return at
- * once when they are told to stop, some take their time. It lasts a few seconds for each store, ten
- * minutes with WEFT_SOAK=1, and as long as WEFT_LIMIT_SECONDS says.
+ * once when the worker asks them to stop, some after a while. The test lasts a few seconds for each
+ * store, ten minutes with WEFT_SOAK=1, and as long as WEFT_LIMIT_SECONDS says.
  */
 
 #include "server_fixture.h"
@@ -31,7 +31,7 @@ enum {
     ALONE = 0,        /* the process with an engine */
     REPLICA = 3,      /* that with a server */
     BACKLOG = 12,     /* executions that wait in the lane */
-    LEASE_MS = 30000, /* longer than any handler here stays after it was told */
+    LEASE_MS = 30000, /* longer than any handler here stays after it was asked to stop */
     SLOW_MS = 150,    /* the longest that one stays */
     RUNS_MAX = 400000,
 };
@@ -42,7 +42,7 @@ static const char *const lanes[] = {"one"};
 struct run {
     int64_t began_us, ended_us;
     int32_t process;
-    int32_t told; /* it was told to stop */
+    int32_t told; /* the worker asked it to stop */
 };
 
 struct site {
@@ -148,7 +148,7 @@ static void must(enum weft_rc rc, const struct weft_err *err, const char *what)
     }
 }
 
-/* Quick ones and such that end only when they are told to: at once, or after a while. */
+/* Quick jobs, and jobs that end when the worker stops them: at once, or after a while. */
 static void submit_some(struct weft *weft, size_t count)
 {
     struct weft_err err;
@@ -242,10 +242,10 @@ static void judge(const struct site *site)
                    run[i].process, ended_us - run[i].began_us);
         ended_us = run[i].ended_us > ended_us ? run[i].ended_us : ended_us;
     }
-    printf("# %s: %zu runs, %zu of them told to stop; by process %zu, %zu, %zu, %zu\n", site->store,
-           count, told, by[0], by[1], by[2], by[3]);
+    printf("# %s: %zu runs, %zu of them asked to stop; by process %zu, %zu, %zu, %zu\n",
+           site->store, count, told, by[0], by[1], by[2], by[3]);
     is_int(overlaps, 0, "%s: never two handlers at once", site->store);
-    ok(count >= 3 && told >= 2, "%s: and many were ended in the midst", site->store);
+    ok(count >= 3 && told >= 2, "%s: some runs were ended in the midst", site->store);
     free(run);
 }
 

@@ -56,7 +56,7 @@ static const struct {
      0,
      WEFT_LIMIT_RATE,
      100 * WEFT_MS},
-    {"what is ready is no second burst",
+    {"ready executions are no second burst",
      {.rate = {10, 1000, 4}},
      {.ready = 3},
      1,

@@ -147,7 +147,7 @@ static void test_long_json(void)
     is_int(census.too_long, 0, "no line is longer than its bound");
     is_int(census.broken, 0, "every line ends in its only newline");
     is_int(census.not_json, 0, "every line is JSON, cut or not");
-    is_int(census.not_marked, 0, "a line that lost something says so");
+    is_int(census.not_marked, 0, "a cut line is marked as cut");
     ok(census.marked > 50 && census.marked < 1000, "some lines were cut, most were not");
 }
 
@@ -177,7 +177,7 @@ static void test_collect(void)
     weft_warn("four");
     lines = written();
     const char *three = strstr(lines, "msg=three"), *four = strstr(lines, "msg=four");
-    ok(three && four && three < four, "a warning goes at once, behind what was before it");
+    ok(three && four && three < four, "a warning is written at once, behind the lines before it");
     weft_info("five");
     weft_log_collect_end();
     ok(strstr(written(), "msg=five"), "nothing is left at the end");

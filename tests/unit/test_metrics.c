@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Metrics: what was counted is what is written, in the text format of Prometheus. */
+/* Metrics: the counted values are written in the text format of Prometheus. */
 
 #include "base/buf.h"
 #include "net/metrics.h"

@@ -113,9 +113,9 @@ static void test_checks(const struct weft_driver *driver)
     ok(migrate(&f, conn, broken, 1) == WEFT_OK, "%s: an older binary runs", driver->name);
     struct weft_migration all[4] = {broken[0], broken[1], broken[2], steps[3]};
     ok(migrate(&f, conn, all, 4) == WEFT_OK, "a migration that asks for a newer binary is applied");
-    ok(migrate(&f, conn, all, 3) == WEFT_OK, "this one is new enough");
+    ok(migrate(&f, conn, all, 3) == WEFT_OK, "a binary with 3 migrations is new enough");
     ok(migrate(&f, conn, all, 2) == WEFT_SCHEMA && strstr(f.err.text, "too old"),
-       "%s: this one is not: %s", driver->name, f.err.text);
+       "%s: a binary with 2 migrations is too old: %s", driver->name, f.err.text);
     weft_conn_close(conn);
     fixture_done(&f);
 }
@@ -203,7 +203,7 @@ static void test_our_own(const struct weft_driver *driver)
     ok(migrate(&f, conn, weft_migrations, 3) == WEFT_SCHEMA && strstr(f.err.text, "too old"),
        "%s: a binary that does not know flows is refused: %s", driver->name, f.err.text);
     ok(migrate(&f, conn, weft_migrations, 6) == WEFT_SCHEMA,
-       "%s: so is one that does not know draining leases", driver->name);
+       "%s: a binary that does not know draining leases is refused", driver->name);
     weft_conn_close(conn);
     fixture_done(&f);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Moments: every day there is, what may be written, and what may not. */
+/* Moments: every day there is, the accepted texts, and the refused ones. */
 
 #include "base/limits.h"
 #include "base/moment.h"

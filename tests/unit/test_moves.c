@@ -72,7 +72,8 @@ static void test_declared(void)
             (void)snprintf(set, sizeof(set), "SET state = %d", s);
             if ((stmt->pg && strstr(stmt->pg, set)) || (stmt->sqlite && strstr(stmt->sqlite, set)))
                 ok(stmt->moves && strstr(stmt->moves, weft_state_name((enum weft_state)s)),
-                   "%s makes rows %s and says so", stmt->name, weft_state_name((enum weft_state)s));
+                   "%s makes rows %s and lists this move", stmt->name,
+                   weft_state_name((enum weft_state)s));
         }
     }
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Routes: which one a target finds, what its names hold, and what is no path at all. */
+/* Routes: which one a target finds, the values of its names, and malformed paths. */
 
 #include "net/route.h"
 #include "tap.h"

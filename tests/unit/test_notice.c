@@ -53,8 +53,8 @@ static void test_full(void)
     for (int i = 0; i < WEFT_NOTICE_QUEUES_MAX + 9; i++)
         size += (size_t)snprintf(text + size, sizeof(text) - size, "%d:1 w%d ", i + 1, i + 1);
     weft_notice_read(text, &notice);
-    is_int(notice.queues, WEFT_NOTICE_QUEUES_MAX, "queues beyond what fits are left out");
-    is_int(notice.workers, WEFT_NOTICE_WORKERS_MAX, "workers beyond what fits are left out");
+    is_int(notice.queues, WEFT_NOTICE_QUEUES_MAX, "queues beyond the limit are left out");
+    is_int(notice.workers, WEFT_NOTICE_WORKERS_MAX, "workers beyond the limit are left out");
 }
 
 int main(void)

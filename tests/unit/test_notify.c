@@ -105,9 +105,9 @@ static void test_lost(struct fixture *f)
             break;
         rc = weft_notifier_next(bell, f->arena, &text, &f->err);
     }
-    is_int(rc, WEFT_UNAVAILABLE, "the bell says so: %s", f->err.text);
+    is_int(rc, WEFT_UNAVAILABLE, "the notifier reports the lost connection: %s", f->err.text);
     is_int(weft_notifier_next(bell, f->arena, &text, &f->err), WEFT_UNAVAILABLE,
-           "next goes on to fail");
+           "the next call fails as well");
     is_int(weft_notifier_send(bell, "x", &f->err), WEFT_UNAVAILABLE,
            "ring fails on a broken connection");
     weft_notifier_close(bell);

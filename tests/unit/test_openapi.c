@@ -77,7 +77,7 @@ static void check_route(const struct weft_json *document, const struct weft_rout
         return;
     ok(weft_wire_member(&operation, "operationId", &value) && weft_json_is(&value, route->op->id),
        "%s: its name", route->op->id);
-    ok(weft_wire_member(&operation, "summary", &value) && value.size > 10, "%s: what it does",
+    ok(weft_wire_member(&operation, "summary", &value) && value.size > 10, "%s: its summary",
        route->op->id);
     check_words(&operation, route);
     check_errors(&operation, route);
@@ -138,8 +138,8 @@ static void test_words(const struct weft_json *document)
     int rc = WEFT_OK + 1, wrong = 0;
     for (; weft_json_next(&each); rc++)
         wrong += rc >= WEFT_RC_COUNT || !weft_json_is(&each.value, weft_rc_wire((enum weft_rc)rc));
-    is_int(wrong, 0, "the error codes are those of the table");
-    is_int(rc, WEFT_RC_COUNT, "all of them");
+    is_int(wrong, 0, "the error codes are the codes of the table");
+    is_int(rc, WEFT_RC_COUNT, "all error codes are listed");
 }
 
 /* The checker of answers itself: it must be able to say no. */

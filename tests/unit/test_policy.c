@@ -171,7 +171,7 @@ static void test_text(void)
     check_round_trip(text_of(&spelled));
 }
 
-/* A policy as readers are told it means the same when it is given again. */
+/* The text that shows a policy to readers is read back as the same policy. */
 static void test_shown(void)
 {
     static const char *const final[] = {"a", "b"};

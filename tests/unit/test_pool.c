@@ -56,17 +56,16 @@ static void test_unused(struct fixture *f)
     ok(most >= DEEP, "%s: %zu connections are open", name, most);
     weft_usec burst_us = weft_boot_us();
     weft_engine_slim(engine, 0, 0);
-    is_int(count_open(engine), most, "%s: they stay open for the next burst", name);
+    is_int(count_open(engine), most, "%s: connections stay open for the next burst", name);
     while (weft_boot_us() == burst_us)
         ; /* the clock goes on */
-    ok(use(f, engine, KEPT + 1) == WEFT_OK, "%s: then fewer are used", name);
+    ok(use(f, engine, KEPT + 1) == WEFT_OK, "%s: a later call uses fewer connections", name);
     weft_engine_slim(engine, 0, burst_us + 1);
     size_t left = count_open(engine);
-    ok(left < most && left > KEPT, "%s: those that are not used are closed: %zu are left", name,
-       left);
+    ok(left < most && left > KEPT, "%s: unused connections are closed: %zu are left", name, left);
     weft_engine_slim(engine, 0, INT64_MAX);
-    is_int(count_open(engine), KEPT, "%s: what a quiet server needs stays open", name);
-    ok(use(f, engine, DEEP) == WEFT_OK, "%s: the next burst opens what it needs", name);
+    is_int(count_open(engine), KEPT, "%s: the connections of a quiet server stay open", name);
+    ok(use(f, engine, DEEP) == WEFT_OK, "%s: the next burst opens connections again", name);
     weft_engine_close(engine);
 }
 
@@ -105,7 +104,7 @@ static void test_gap(struct fixture *f)
     ok(use(f, engine, 1) == WEFT_OK, "%s: the store answers", name);
     (void)weft_engine_gap(engine);
     pass(engine, 3600 * WEFT_SECOND);
-    ok(use(f, engine, 2) == WEFT_OK, "%s: and again after an hour", name);
+    ok(use(f, engine, 2) == WEFT_OK, "%s: the store answers after an hour", name);
     ok(weft_engine_gap(engine) >= 3600 * WEFT_SECOND, "%s: the gap is seen, though more came",
        name);
     ok(weft_engine_gap(engine) < 1800 * WEFT_SECOND, "%s: once", name);
@@ -115,7 +114,7 @@ static void test_gap(struct fixture *f)
        name);
     pass(engine, 3600 * WEFT_SECOND);
     ok(weft_tx_do(&tx, WEFT_TX_READ, refuse, NULL, &f->err) != WEFT_OK, "%s: one fails", name);
-    ok(weft_engine_gap(engine) >= 3600 * WEFT_SECOND, "%s: which ends no gap", name);
+    ok(weft_engine_gap(engine) >= 3600 * WEFT_SECOND, "%s: a failed call ends no gap", name);
     weft_engine_close(engine);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Query strings: what they hold, what is refused, and where the limits are. */
+/* Query strings: their pairs, the refusals, and the limits. */
 
 #include "base/arena.h"
 #include "net/route.h"
@@ -60,7 +60,8 @@ static void test_rows(struct weft_arena *arena)
         is_int(rc, row->rc, "'%s'", row->text);
         if (!rc)
             show(&query, text, sizeof(text));
-        is_str(rc ? err.field : text, row->pairs, "'%s': what it holds", row->text);
+        is_str(rc ? err.field : text, row->pairs, "'%s': its pairs, or the refused field",
+               row->text);
     }
 }
 

@@ -98,7 +98,7 @@ static void test_parts(void)
         {.kind = "k", .ns = "red"},
     };
     is_int(weft_submit(weft, odd, WEFT_LEN(odd), answer, &err), WEFT_OK, "odd ones %s", err.text);
-    is_int(stage.requests, 9, "a request for each namespace, and around what is refused");
+    is_int(stage.requests, 9, "requests are split by namespace and at refused items");
     static const enum weft_rc want[] = {WEFT_OK,
                                         WEFT_TOO_LARGE,
                                         WEFT_OK,

@@ -158,7 +158,7 @@ static void test_decide(void)
         is_int(event.kind, row[i].want, "%s", row[i].name);
         is_int(event.due_us, row[i].wait_us ? 1000000 + row[i].wait_us : 0, "%s: when",
                row[i].name);
-        is_int(event.how, report.how, "%s: what ended the attempt", row[i].name);
+        is_int(event.how, report.how, "%s: how the attempt ended", row[i].name);
     }
 }
 
@@ -226,7 +226,7 @@ static void test_forgiveness(void)
         }
 }
 
-/* Five attempts, ten lost leases: what a reader is told at each point of a life. */
+/* Five attempts, ten lost leases: the facts that a reader gets at each point of a life. */
 static const struct {
     const char *name;
     struct weft_retry_facts facts;

@@ -58,19 +58,20 @@ static void test_rules(void)
                                 "500ms,partitions=0-127  delayed_promoter:namespace=* ",
                                 s, NULL),
            WEFT_OK, "several");
-    is_int(s[EXPIRY].interval_us, 500 * WEFT_MS, "the later one wins");
+    is_int(s[EXPIRY].interval_us, 500 * WEFT_MS, "the later rule wins");
     is_int(s[EXPIRY].batch, 20, "a batch");
     is_int(s[EXPIRY].partition_last, 127, "a range");
-    is_str(s[EXPIRY].ns, "acme", "what the later one does not say stays");
+    is_str(s[EXPIRY].ns, "acme", "a setting that the later rule leaves out stays");
     is_str(s[PROMOTER].ns, "", "all namespaces again");
-    is_int(s[PROMOTER].interval_us, 5 * WEFT_SECOND, "* is everybody");
+    is_int(s[PROMOTER].interval_us, 5 * WEFT_SECOND, "* sets every scanner");
     is_int(weft_scan_rules_read("lease_expiry:interval=1m *:interval=0", s, NULL), WEFT_OK, "off");
-    ok(s[EXPIRY].interval_us == 0 && s[WORKERS].interval_us == 0, "every one");
+    ok(s[EXPIRY].interval_us == 0 && s[WORKERS].interval_us == 0, "* switches every scanner off");
     is_int(weft_scan_rules_read("*:batch=4000000000,partitions=3", s, NULL), WEFT_OK,
-           "a rule for all says what each can do");
-    is_int(s[EXPIRY].batch, weft_scanner_info(EXPIRY)->batch_max, "at most its own limit");
+           "a rule for all sets each scanner as far as it can be set");
+    is_int(s[EXPIRY].batch, weft_scanner_info(EXPIRY)->batch_max,
+           "the batch is at most the limit of the scanner");
     ok(s[EXPIRY].partition_first == 3 && s[EXPIRY].partition_last == 3, "one partition");
-    is_int(s[WORKERS].partition_last, 255, "one that cannot be limited is left alone");
+    is_int(s[WORKERS].partition_last, 255, "a scanner without partitions keeps the full range");
 }
 
 static void test_refused(void)

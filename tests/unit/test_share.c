@@ -19,15 +19,15 @@ static void test_turns(void)
     is_int(weft_share_turns(share, 3, 7), 7, "all turns are given");
     ok(share[0].taken == 3 && share[1].taken == 2 && share[2].taken == 2,
        "one after the other, ties to the earlier");
-    is_int(weft_share_turns(share, 3, 2), 2, "two more turns are given");
+    is_int(weft_share_turns(share, 3, 2), 2, "a second call gives two turns");
     ok(share[0].taken == 0 && share[1].taken == 1 && share[2].taken == 1,
-       "go to those who are behind");
+       "the two turns go to the tenants that are behind");
     is_int(weft_share_turns(share, 3, 0), 0, "no turns are given");
     ok(share[0].taken + share[1].taken + share[2].taken == 0, "no turns are given to no tenant");
     is_int(weft_share_turns(share, 0, 5), 0, "no tenants take no turns");
 }
 
-/* Claims of one: what a worker with a single slot does all day. */
+/* Claims of one item, as a worker with a single slot makes them. */
 static void test_weights_one_by_one(void)
 {
     struct weft_share share[] = {tenant(1), tenant(2), tenant(7)};
@@ -65,7 +65,8 @@ static void test_most(void)
     struct weft_share share[] = {tenant(1), tenant(1), tenant(1)};
     share[0].most = 1;
     share[1].most = 0;
-    is_int(weft_share_turns(share, 3, 10), 10, "a tenant with more takes what others leave");
+    is_int(weft_share_turns(share, 3, 10), 10,
+           "a tenant with more work takes the turns that others leave");
     ok(share[0].taken == 1 && share[1].taken == 0 && share[2].taken == 9, "1, 0 and 9");
     share[2].most = 4;
     is_int(weft_share_turns(share, 3, 10), 5, "no more than there is");

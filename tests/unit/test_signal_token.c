@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Signal tokens: what was signed comes back, and nothing else is believed. */
+/* Signal tokens: signed fields are read back, and a token with any change is refused. */
 
 #include "base/id.h"
 #include "core/signal_token.h"
@@ -100,20 +100,22 @@ static void test_facts_of_another(void)
     ok(weft_signal_token_parse(text, &token, mac), "the token is one in form");
     other = token;
     other.key++;
-    ok(!weft_signal_token_verify(&other, mac, secret), "it is not good for another key");
+    ok(!weft_signal_token_verify(&other, mac, secret), "the token is not good for another key");
     other = token;
     other.epoch++;
-    ok(!weft_signal_token_verify(&other, mac, secret), "it is not good for another epoch");
+    ok(!weft_signal_token_verify(&other, mac, secret), "the token is not good for another epoch");
     other = token;
     weft_id_next(&other.waitpoint, &token.waitpoint);
-    ok(!weft_signal_token_verify(&other, mac, secret), "it is not good for another waitpoint");
+    ok(!weft_signal_token_verify(&other, mac, secret),
+       "the token is not good for another waitpoint");
     other = token;
     weft_id_next(&other.execution, &token.execution);
-    ok(!weft_signal_token_verify(&other, mac, secret), "it is not good for another execution");
+    ok(!weft_signal_token_verify(&other, mac, secret),
+       "the token is not good for another execution");
     memcpy(secret_of_other, secret, sizeof(secret));
     secret_of_other[31] ^= 1;
     ok(!weft_signal_token_verify(&token, mac, secret_of_other),
-       "it is not good for another secret");
+       "the token is not good for another secret");
 }
 
 int main(void)

@@ -130,7 +130,7 @@ static void test_refusal(void)
     }
 }
 
-/* How the lease that was held must have ended, by event; for those that leave it: NONE. */
+/* How the lease that was held must have ended, by event; NONE for an event that leaves it. */
 static enum weft_ended wanted_end(const struct weft_event *event)
 {
     static const enum weft_ended by_event[WEFT_EVENT_COUNT] = {
@@ -218,7 +218,7 @@ static void check_step(const struct weft_live *before, const struct weft_event *
            after->lane == before->lane && after->policy == before->policy &&
            after->ord == before->ord && after->size == before->size &&
            after->started_us == before->started_us,
-       "%s: what never changes", name);
+       "%s: the fixed fields are unchanged", name);
 }
 
 static void test_fields(void)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Every statement prepares on a migrated store, and those that only look run on an empty one. */
+/* Every statement prepares on a migrated store, and every read-only one runs on an empty store. */
 
 #include "store_fixture.h"
 
@@ -9,7 +9,7 @@
 
 #include <ctype.h>
 
-/* Reads and locks with all parameters zero or null: what is tried are columns and types. */
+/* Reads and locks with all parameters zero or null: this tries columns and types. */
 static void test_runs(struct fixture *f, struct weft_conn *conn)
 {
     for (size_t i = 0; i < WEFT_STMT_COUNT; i++) {

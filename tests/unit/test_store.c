@@ -293,7 +293,8 @@ static void test_urls(void)
                row[i].url);
         is_str(err.field, "url", "'%s': the field to blame", row[i].url);
         ok(strstr(err.text, row[i].text) && err.hint && strstr(err.hint, row[i].hint),
-           "'%s': says what to write: %s; %s", row[i].url, err.text, err.hint ? err.hint : "");
+           "'%s': the error and the hint name the right form: %s; %s", row[i].url, err.text,
+           err.hint ? err.hint : "");
         ok(!strstr(err.text, "secret"), "'%s': repeats no password", row[i].url);
     }
 }

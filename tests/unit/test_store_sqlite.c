@@ -152,7 +152,7 @@ static void owned_done(struct owned *o)
 {
     become_root(o);
     fixture_done(&o->f);
-    ok(rmdir(o->folder) == 0, "nothing else is in the folder");
+    ok(rmdir(o->folder) == 0, "no other file is in the folder");
 }
 
 static bool is_there(const struct owned *o, const char *suffix)

@@ -342,7 +342,7 @@ static void test_broken_off(void)
     (void)close(fd);
     for (int i = 0; i < PATIENCE_S * 1000 && forgotten < begun; i++)
         (void)poll(NULL, 0, 1);
-    is_int(forgotten, begun, "what requests held is freed, whatever became of them");
+    is_int(forgotten, begun, "every begun request is freed, however it ended");
     free(body);
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The supervisor with its threads, over passes that the test controls: who is delayed by whom, what
- * a stop leaves, what a change of settings does. Every wait is for an event and has a bound.
+ * The supervisor with its threads, over passes that the test controls: which pass delays which,
+ * what a stop leaves, what a change of settings does. Every wait is for an event and has a bound.
  */
 
 #include "tap.h"
@@ -255,9 +255,9 @@ static void test_settings(void)
     is_int((int64_t)status_of(&stage, arena, PROMOTER)->passes, 1, "the operator's pass counts");
     set(&stage, &stage.fails[PROMOTER], true);
     is_int(weft_supervisor_run(&stage.server, PROMOTER, &report, &err), WEFT_UNAVAILABLE,
-           "a failure is his answer");
+           "a failed pass fails the operator's call");
     is_str(err.text, "the stage is broken", "the operator gets the error");
-    is_int(passes_of(&stage, EXPIRY), 0, "nothing else ran, whatever was due");
+    is_int(passes_of(&stage, EXPIRY), 0, "no scanner that is off ran, though due");
     struct weft_scanner_setting changed[WEFT_SCANNER_COUNT];
     memcpy(changed, setting, sizeof(changed));
     changed[EXPIRY].interval_us = 10 * WEFT_MS;

@@ -100,7 +100,7 @@ static void test_ago(void)
         is_str(text, row[i].want, "%s", row[i].want);
     }
     weft_ago(0, now, text);
-    is_str(text, "-", "what is not set");
+    is_str(text, "-", "a time that is not set is a dash");
     weft_ago(INT64_MAX, now, text);
     ok(strncmp(text, "in ", 3) == 0, "the end of time fits");
 }

@@ -124,6 +124,6 @@ int main(void)
                                        "weft-work-theirs", "weft-work-file", ""};
     for (size_t i = 0; i < WEFT_LEN(left); i++)
         (void)remove(in_folder(left[i]));
-    ok(!exists(folder), "nothing else is left");
+    ok(!exists(folder), "no other file is left");
     return tap_done();
 }

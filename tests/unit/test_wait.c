@@ -224,8 +224,8 @@ static void test_wake_during_the_look(void)
     is_int(s.answered, 0, "the claim is not answered yet");
     s.finds = 1;
     run(&s, request);
-    is_int(s.looks, 2, "the second look");
-    is_int(s.answered, 1, "finds what the wake was for");
+    is_int(s.looks, 2, "the claim looks a second time");
+    is_int(s.answered, 1, "the second look finds the work of the wake");
     is_int(s.agains, 0, "no other claim is woken");
     is_int(waiters(&s), 0, "no claim waits");
     clear(&s);
@@ -272,7 +272,7 @@ static void test_handed_on(bool fails)
     is_int(s.answered, 1, "b is answered, with %s", fails ? "an error" : "older work");
     is_int(s.agains, 0, "no other claim is there to take the wake");
     run(&s, a);
-    is_int(s.agains, 0, "a looks after that, so it sees what there is");
+    is_int(s.agains, 0, "a looks after the wake, so it sees the work");
 
     struct weft_request *c = claim_of(&s, "a");
     weft_waits_enter(s.server.waits, c, claim_in(&s, c), c->queued_us);

@@ -24,11 +24,11 @@ static void test_once(struct world *w)
     is_int(count_in(w, WEFT_STATE_SUCCEEDED), JOBS + 1, "%s: all have succeeded", w->store);
     struct weft_worker_stats stats;
     weft_worker_stats(worker, &stats);
-    is_int(stats.claimed, JOBS + 1, "%s: as many were claimed", w->store);
-    is_int(stats.completed, JOBS + 1, "%s: and completed", w->store);
-    is_int(stats.store_errors, 0, "%s: without errors %s", w->store, stats.last_error.text);
-    ok(stats.running == 0 && stats.fenced == 0 && stats.put_back == 0, "%s: and nothing else",
-       w->store);
+    is_int(stats.claimed, JOBS + 1, "%s: all jobs were claimed", w->store);
+    is_int(stats.completed, JOBS + 1, "%s: all jobs were completed", w->store);
+    is_int(stats.store_errors, 0, "%s: no store errors %s", w->store, stats.last_error.text);
+    ok(stats.running == 0 && stats.fenced == 0 && stats.put_back == 0,
+       "%s: no job runs, was fenced or was put back", w->store);
     struct weft_bytes bytes = {0};
     ok(weft_result(w->weft, &one, &bytes, &w->err) == WEFT_OK && bytes.size == 17 &&
            memcmp(bytes.data, "{\"square\":810000}", 17) == 0,
@@ -36,7 +36,7 @@ static void test_once(struct world *w)
     weft_bytes_free(&bytes);
     struct weft_execution found = describe(w, &one);
     ok(found.worker && weft_name_valid(found.worker), "%s: done by %s", w->store,
-       found.worker ? found.worker : "nobody");
+       found.worker ? found.worker : "no worker");
     weft_worker_free(worker);
 }
 
@@ -145,13 +145,16 @@ static void test_wake(struct world *w)
     handle(w, worker, "square", handle_numbered);
     start(w, worker);
     (void)submit(w, &(struct weft_spec){.kind = "chain", .payload = "0", .payload_size = 1});
-    ok(box_wait(&w->box, &w->box.ended, 10), "%s: submissions wake it, in handlers too", w->store);
+    ok(box_wait(&w->box, &w->box.ended, 10), "%s: submissions wake the worker, in handlers too",
+       w->store);
     (void)submit(w, &(struct weft_spec){
                         .kind = "square", .payload = "1", .payload_size = 1, .delay_ms = 150});
-    ok(box_wait(&w->box, &w->box.ended, 11), "%s: and what was delayed, when it is due", w->store);
+    ok(box_wait(&w->box, &w->box.ended, 11), "%s: a delayed job wakes the worker when it is due",
+       w->store);
     if (world_is_pg(w->store)) {
         world_sql(w, "SELECT weft.weft_submit('square', '2')");
-        ok(box_wait(&w->box, &w->box.ended, 12), "%s: and what came in by SQL", w->store);
+        ok(box_wait(&w->box, &w->box.ended, 12), "%s: a job submitted by SQL wakes the worker",
+           w->store);
     }
     weft_worker_free(worker);
 }
@@ -183,23 +186,23 @@ static void test_heartbeat(struct world *w)
         start(w, worker[i]);
     }
     ok(box_wait(&w->box, &w->box.begun, 1), "%s: a long job begins", w->store);
-    ok(box_wait(&w->box, &w->box.ended, 1), "%s: and ends after 1.5 leases", w->store);
+    ok(box_wait(&w->box, &w->box.ended, 1), "%s: the long job ends after 1.5 leases", w->store);
     struct weft_execution running = describe(w, &id);
     ok(running.state == WEFT_STATE_SUCCEEDED || running.percent == 50,
        "%s: progress rode along with a heartbeat", w->store);
     (void)weft_worker_stop(worker[0]);
     (void)weft_worker_stop(worker[1]);
     struct weft_execution found = describe(w, &id);
-    is_int(found.state, WEFT_STATE_SUCCEEDED, "%s: it has succeeded", w->store);
-    is_int(found.lost, 0, "%s: its lease was never lost", w->store);
-    is_int(found.epoch, 1, "%s: and it was claimed once, with two workers about", w->store);
-    is_int(w->box.begun, 1, "%s: and run once", w->store);
+    is_int(found.state, WEFT_STATE_SUCCEEDED, "%s: the long job has succeeded", w->store);
+    is_int(found.lost, 0, "%s: the lease was never lost", w->store);
+    is_int(found.epoch, 1, "%s: the job was claimed once, with two workers", w->store);
+    is_int(w->box.begun, 1, "%s: the job was run once", w->store);
     weft_worker_free(worker[0]);
     weft_worker_free(worker[1]);
     weft_close(second);
 }
 
-/* Works until it is told to stop. */
+/* Works until the worker asks it to stop. */
 static enum weft_verdict handle_until_stopped(struct weft_job *job, void *context)
 {
     struct world *w = context;
@@ -225,14 +228,14 @@ static void test_cancel(struct world *w)
     struct weft_steered steered = {0};
     ok(weft_steer(w->weft, WEFT_STEER_CANCEL, &cancel, 1, &steered, &w->err) == WEFT_OK &&
            steered.changed,
-       "%s: it is cancelled", w->store);
-    ok(box_wait(&w->box, &w->box.ended, 1), "%s: the handler sees it", w->store);
-    is_int(w->box.fence, WEFT_FENCE_CANCELLED, "%s: and why", w->store);
+       "%s: the job is cancelled", w->store);
+    ok(box_wait(&w->box, &w->box.ended, 1), "%s: the handler sees the cancel", w->store);
+    is_int(w->box.fence, WEFT_FENCE_CANCELLED, "%s: the handler sees the reason", w->store);
     (void)weft_worker_stop(worker);
     struct weft_worker_stats stats;
     weft_worker_stats(worker, &stats);
     is_int(stats.fenced, 1, "%s: its word is not heard", w->store);
-    is_int(describe(w, &id).state, WEFT_STATE_CANCELLED, "%s: it stays cancelled", w->store);
+    is_int(describe(w, &id).state, WEFT_STATE_CANCELLED, "%s: the job stays cancelled", w->store);
     weft_worker_free(worker);
 }
 
@@ -253,10 +256,10 @@ static void cancel_promptly(struct world *w, struct weft *who, const char *by)
     int64_t began = now_ms();
     ok(weft_steer(who, WEFT_STEER_CANCEL, &cancel, 1, &steered, &w->err) == WEFT_OK, "%s: cancel",
        w->store);
-    ok(box_wait(box, &box->ended, before + 1), "%s: its handler is told", w->store);
+    ok(box_wait(box, &box->ended, before + 1), "%s: the handler is asked to stop", w->store);
     int64_t took = now_ms() - began;
-    is_int(box->fence, WEFT_FENCE_CANCELLED, "%s: and why", w->store);
-    ok(took < 5000, "%s: cancelled by %s, told after %lld ms, not with the heartbeat", w->store, by,
+    is_int(box->fence, WEFT_FENCE_CANCELLED, "%s: the handler sees the reason", w->store);
+    ok(took < 5000, "%s: cancelled by %s, seen after %lld ms, before the heartbeat", w->store, by,
        (long long)took);
 }
 
@@ -281,7 +284,7 @@ static void test_cancel_is_prompt(struct world *w)
     weft_close(other);
 }
 
-/* Stays a while after it was told to stop, as long as the gate is shut. */
+/* Stays a while after it was asked to stop, as long as the gate is shut. */
 static enum weft_verdict handle_slowly(struct weft_job *job, void *context)
 {
     struct world *w = context;
@@ -317,19 +320,20 @@ static void test_cancelled_keeps_its_slot(struct world *w)
     const struct weft_steer cancel = {.id = first};
     struct weft_steered steered = {0};
     ok(weft_steer(w->weft, WEFT_STEER_CANCEL, &cancel, 1, &steered, &w->err) == WEFT_OK,
-       "%s: it is cancelled", w->store);
-    ok(box_wait(&w->box, &w->box.seen[1], 1), "%s: its handler knows, and stays", w->store);
+       "%s: the job is cancelled", w->store);
+    ok(box_wait(&w->box, &w->box.seen[1], 1),
+       "%s: the handler has seen the cancel and has not returned", w->store);
     const char *const lanes[] = {"narrow"};
     const struct weft_claim claim = {.worker = "another", .lanes = lanes, .lane_count = 1};
     struct weft_claims none = {0};
     ok(weft_claim(w->weft, &claim, 1, &none, &w->err) == WEFT_OK && none.count == 0,
-       "%s: no worker gets the second", w->store);
+       "%s: no worker gets the second job", w->store);
     weft_claims_free(&none);
-    is_int(describe(w, &second).state, WEFT_STATE_READY, "%s: which waits", w->store);
+    is_int(describe(w, &second).state, WEFT_STATE_READY, "%s: the second job is ready", w->store);
     box_open(&w->box);
     int64_t began = now_ms();
-    ok(box_wait(&w->box, &w->box.begun, 2), "%s: when the handler has returned, it begins",
-       w->store);
+    ok(box_wait(&w->box, &w->box.begun, 2),
+       "%s: the second job begins when the handler has returned", w->store);
     ok(now_ms() - began < 5000, "%s: at once: %lld ms", w->store, (long long)(now_ms() - began));
     is_int(w->box.seen[0], 0, "%s: never two at once", w->store);
     const struct weft_steer end = {.id = second};
@@ -403,7 +407,7 @@ static void test_verdicts(struct world *w)
     is_int(found.state, WEFT_STATE_FAILED, "%s: large: a result that is too large", w->store);
     is_str(found.error_class, "result_refused", "%s: large: has a class of its own", w->store);
     is_int(describe(w, &id[ODD]).state, WEFT_STATE_SUCCEEDED,
-           "%s: odd: what is no verdict is a retry", w->store);
+           "%s: odd: an invalid verdict is a retry", w->store);
     weft_worker_free(worker);
 }
 

@@ -45,13 +45,13 @@ static void test_straggler(struct world *w)
     handle(w, worker, "slow", handle_slow);
     start(w, worker);
     ok(box_wait(&w->box, &w->box.begun, 1), "%s: the slow one begins", w->store);
-    is_int(weft_worker_stop(worker), 1, "%s: it outlasts the grace", w->store);
-    is_int(weft_worker_stop(worker), 1, "%s: stopping twice says the same", w->store);
+    is_int(weft_worker_stop(worker), 1, "%s: the slow job outlasts the grace", w->store);
+    is_int(weft_worker_stop(worker), 1, "%s: a second stop returns the same", w->store);
     is_int(count_in(w, WEFT_STATE_RUNNING), 0, "%s: no lease is left behind", w->store);
     int done = w->box.ended;
-    is_int(count_in(w, WEFT_STATE_SUCCEEDED), done, "%s: what was done is stored", w->store);
+    is_int(count_in(w, WEFT_STATE_SUCCEEDED), done, "%s: each finished job is stored", w->store);
     is_int(count_in(w, WEFT_STATE_READY), BEFORE + AFTER + 1 - done,
-           "%s: what was not begun, or not finished, is ready", w->store);
+           "%s: jobs that were not begun, or not finished, are ready", w->store);
     is_int(describe(w, &slow).attempt, 1, "%s: the slow one has spent no attempt", w->store);
     struct weft_worker_stats stats;
     weft_worker_stats(worker, &stats);
@@ -75,7 +75,7 @@ static void test_straggler(struct world *w)
     ok(each_once(&w->box, BEFORE + AFTER), "%s: each quick one once", w->store);
 }
 
-/* What was taken ahead and stands behind a slow one goes back without anybody asking for it. */
+/* Jobs that were taken ahead and stand behind a slow one go back without a stop. */
 static void test_waited(struct world *w)
 {
     enum { BEFORE = 300, AFTER = 100 };
@@ -100,7 +100,8 @@ static void test_waited(struct world *w)
     }
     is_int(held, 1, "%s: the others are not kept waiting", w->store);
     box_open(&w->box);
-    ok(box_wait(&w->box, &w->box.ended, BEFORE + AFTER), "%s: and are done in the end", w->store);
+    ok(box_wait(&w->box, &w->box.ended, BEFORE + AFTER), "%s: the quick jobs are done in the end",
+       w->store);
     weft_worker_free(worker);
     ok(each_once(&w->box, BEFORE + AFTER), "%s: each once", w->store);
 }
@@ -122,10 +123,10 @@ static void test_polite(struct world *w)
     handle(w, worker, "polite", handle_polite);
     start(w, worker);
     ok(box_wait(&w->box, &w->box.begun, 1), "%s: a polite one begins", w->store);
-    is_int(weft_worker_stop(worker), 0, "%s: it leaves within the grace", w->store);
+    is_int(weft_worker_stop(worker), 0, "%s: the handler returns within the grace", w->store);
     struct weft_execution found = describe(w, &id);
-    is_int(found.state, WEFT_STATE_READY, "%s: its work is there for others", w->store);
-    is_int(found.attempt, 1, "%s: and spent no attempt", w->store);
+    is_int(found.state, WEFT_STATE_READY, "%s: the execution is ready again", w->store);
+    is_int(found.attempt, 1, "%s: the execution has spent no attempt", w->store);
     weft_worker_free(worker);
 }
 
@@ -157,7 +158,7 @@ static void test_refused(struct world *w)
         weft_worker_stats(worker, &stats);
         is_int(stats.completed, JOBS, "%s: %s refused: all are completed", w->store, row[i].name);
         ok(stats.store_errors >= REFUSED && stats.last_error.rc == WEFT_STORAGE_FULL,
-           "%s: %s refused: the errors are told", w->store, row[i].name);
+           "%s: %s refused: the errors are counted, the last is kept", w->store, row[i].name);
         ok(each_once(&w->box, JOBS), "%s: %s refused: each once", w->store, row[i].name);
         weft_worker_free(worker);
         weft_close(weft);

@@ -68,7 +68,7 @@ static inline struct timespec in_ms(int64_t ms)
     return at;
 }
 
-/* Adds to a number of the box and tells everybody. */
+/* Adds to a number of the box and wakes all waiters. */
 static inline void box_add(struct box *box, int *number)
 {
     pthread_mutex_lock(&box->lock);

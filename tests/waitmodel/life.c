@@ -136,7 +136,7 @@ static void claim(struct world *w, unsigned kinds)
         while (which < w->executions && weft_id_cmp(&w->execution[which].id, &got.item[i].id) != 0)
             which++;
         if (which == w->executions || w->execution[which].state != WEFT_STATE_READY)
-            wrong(w, "a claim gets what is not ready");
+            wrong(w, "a claim gets an execution that is not ready");
         else
             claimed(w, &w->execution[which], &got.item[i]);
     }

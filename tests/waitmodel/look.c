@@ -82,7 +82,7 @@ void check_signals(struct world *w, const struct execution *x, const struct resu
               more ? " and more" : "", fit, fit < wanted ? " and more" : "");
     for (size_t i = 0; i < fit && !w->failed; i++)
         if (!same_signal(x, want[i], &got[i]))
-            wrong(w, "signal %zu of #%zu is not what was sent", i, number_of(w, x));
+            wrong(w, "signal %zu of #%zu differs from the sent one", i, number_of(w, x));
 }
 
 static void compare_signals(struct world *w, struct weft_engine *engine, const struct execution *x)
@@ -101,7 +101,7 @@ static void compare_signals(struct world *w, struct weft_engine *engine, const s
                 "the list of signals");
         for (size_t i = 0; i < page.count && !w->failed; i++, seen++)
             if (seen >= x->signals || !same_signal(x, want[seen], &page.item[i]))
-                wrong(w, "signal %zu in the list of #%zu is not what was sent", seen,
+                wrong(w, "signal %zu in the list of #%zu differs from the sent one", seen,
                       number_of(w, x));
         asking.after = page.next;
     } while (asking.after && !w->failed);

@@ -147,7 +147,7 @@ static void run_lot(struct world *w, uint64_t first, size_t count)
     }
     for (size_t i = 0; i < count && !w->failed; i++)
         run_seed(w, first + i);
-    ok(!w->failed, "seeds %" PRIu64 " to %" PRIu64 ": waiting is what it must be", first,
+    ok(!w->failed, "seeds %" PRIu64 " to %" PRIu64 ": waiting agrees with the model", first,
        first + count - 1);
     for (size_t i = 0; i < ENGINES; i++)
         weft_engine_close(w->engine[i]);

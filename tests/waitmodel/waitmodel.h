@@ -191,7 +191,7 @@ struct key {
     weft_usec retires_us; /* 0: it signs */
 };
 
-/* The signing keys, and those that an engine knows of. */
+/* Signing keys: all of them, or the ones that an engine knows of. */
 struct keys {
     struct key key[KEYS_MAX];
     size_t count;
@@ -235,7 +235,7 @@ bool is_asked(const struct condition *condition, size_t places, const struct see
 bool is_satisfied(const struct condition *condition, size_t places,
                   const struct seen_signal *signal, size_t count);
 
-/* model.c: what must be. */
+/* model.c: the expected state. */
 struct change {
     enum weft_state to;
     enum weft_ended ended; /* of a lease that is held, or of the execution */

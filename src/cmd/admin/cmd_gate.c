@@ -125,8 +125,8 @@ const struct weft_command weft_command_gate = {
     .about =
         "An execution may name a gate, for example customer:42 (weft submit --gate). The part "
         "before the first colon is its class. Limits belong to a class, and then hold for each of "
-        "its gates, or to one gate, and then replace those of its class. An execution that its "
-        "gate does not admit yet is held; the highest priority goes first, then the oldest.\n\n"
+        "its gates, or to one gate, and then replace the limits of its class. An execution that "
+        "its gate does not admit yet is held; the highest priority goes first, then the oldest.\n\n"
         "A limit that no option names stays as it is. A changed limit holds at once for what "
         "waits; what was admitted before stays admitted. With --remove the limits go.\n\n"
         "The columns are LIMIT, of what is ready or running at a time; WINDOW, of starts in any "

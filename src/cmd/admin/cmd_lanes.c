@@ -387,7 +387,7 @@ const struct weft_command weft_command_counts = {
     .args = "",
     .summary = "count what is in each lane",
     .about =
-        "Living executions by state, and those that ended within the last hour. Failed and "
+        "Living executions by state, and executions that ended within the last hour. Failed and "
         "expired ones count as failed, unless they were replayed since. A server counts at most "
         "once a second: the last line tells how old the numbers are.\n\n"
         "READY wait for a worker. DELAYED wait for their time, or for the next attempt. BLOCKED "

@@ -27,7 +27,7 @@ enum weft_exit {
     WEFT_EXIT_NOT_FOUND = 3,   /* there is no such execution, lane, ... */
     WEFT_EXIT_UNAVAILABLE = 4, /* the server or the store cannot be reached */
     WEFT_EXIT_DENIED = 5,      /* unauthorized or forbidden */
-    WEFT_EXIT_CONFLICT = 6,    /* conflict, fenced, not_live */
+    WEFT_EXIT_CONFLICT = 6,    /* conflict, fenced, not_live, a limit */
     WEFT_EXIT_LEFT = 7,        /* work --drain: executions are left that it cannot serve */
     WEFT_EXIT_INTERRUPTED = 130,
 };

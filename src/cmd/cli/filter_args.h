@@ -16,18 +16,18 @@
 /* The rows of a table of options that weft_open_filter() reads. */
 /* clang-format off */
 #define WEFT_FILTER_OPTIONS                                                                        \
-    {"lane", 'l', "NAME", "only those of this lane", NULL},                                        \
-    {"kind", 'k', "NAME", "only those of this kind", NULL},                                        \
-    {"state", 's', "STATE", "only those in this state: " WEFT_STATE_WORDS, WEFT_STATE_WORDS},      \
+    {"lane", 'l', "NAME", "only executions of this lane", NULL},                                   \
+    {"kind", 'k', "NAME", "only executions of this kind", NULL},                                   \
+    {"state", 's', "STATE", "only executions in this state: " WEFT_STATE_WORDS, WEFT_STATE_WORDS}, \
     {"since", 0, "TIME", "only from then on: 1h for the last hour, or a moment; see below", NULL}, \
     {"until", 0, "TIME", "only before then: 1h ago, or a moment", NULL},                           \
-    {"error-class", 0, "CLASS", "only those that ended with an error of this class", NULL},        \
-    {"worker", 0, "NAME", "only those whose lease this worker holds, or held last", NULL},         \
-    {"tenant", 0, "NAME", "only those of this tenant", NULL},                                      \
+    {"error-class", 0, "CLASS", "only executions that ended with an error of this class", NULL},   \
+    {"worker", 0, "NAME", "only executions whose lease this worker holds, or held last", NULL},    \
+    {"tenant", 0, "NAME", "only executions of this tenant", NULL},                                 \
     {"key", 0, "KEY", "only the one with this idempotency key", NULL},                             \
     {"flow", 0, "ID", "only members of this flow", NULL},                                          \
     {"escalated", 0, NULL, "only suspended ones that were left to an operator", NULL},             \
-    {"tag", 0, "KEY=VALUE", "only those with this tag", NULL}
+    {"tag", 0, "KEY=VALUE", "only executions with this tag", NULL}
 /* clang-format on */
 
 /* What --since and --until are compared with. */

@@ -153,7 +153,7 @@ static const struct {
     {WEFT_EXIT_DENIED, "The token is missing, unknown or does not allow this."},
     {WEFT_EXIT_CONFLICT,
      "It conflicts with what is there: another payload under the same key, a "
-     "lease that is gone, a state that does not allow it."},
+     "lease that is gone, a state or a limit that does not allow it."},
     {WEFT_EXIT_LEFT,
      "`weft work --drain` has ended, and executions are left that this worker cannot serve."},
     {WEFT_EXIT_INTERRUPTED, "Interrupted by SIGINT or SIGTERM before it was done."},

@@ -25,7 +25,7 @@ struct later {
 
 /* The flow with all its nodes. With --watch it is read for days, so it has memory of its own. */
 struct whole {
-    struct weft_flow_page first; /* its nodes are those of all pages */
+    struct weft_flow_page first; /* has the nodes of all pages */
     struct later *last;
     struct weft_arena *arena; /* owned */
 };
@@ -452,9 +452,9 @@ const struct weft_command weft_command_flow = {
              "most so long (10s)",
              NULL},
             {"all", 'a', NULL, "show: draw every node", NULL},
-            {"name", 0, "NAME", "run: call it so; ls: only those called so", NULL},
+            {"name", 0, "NAME", "run: call it so; ls: only flows called so", NULL},
             {"key", 0, "KEY", "run: submit it once for this key", NULL},
-            {"state", 's', "STATE", "ls: only those in this state",
+            {"state", 's', "STATE", "ls: only flows in this state",
              "open succeeded failed cancelled"},
             {"limit", 0, "N", "ls: so many at most, the newest; default 50", NULL},
             {"policy", 0, "WORD", "cancel: all, all but the running (pending), or none (flow_only)",

@@ -213,7 +213,7 @@ struct walk {
     bool all;
     const char **lead; /* of a node's children, by node */
     uint32_t *shown;   /* children so far, by node; of the roots at the end */
-    uint32_t *failed;  /* those of them that were shown although they came late */
+    uint32_t *failed;  /* children that were shown although they came late */
     uint32_t straight; /* nodes so far that stand one below the other */
     bool counted;      /* a line stands for the rest of the chain */
 };

@@ -27,9 +27,9 @@ const struct weft_command weft_command_why = {
     .summary = "say why an execution does not run",
     .about =
         "Prints one word and one sentence that says what would make it run: its lane is paused or "
-        "full, its gate is full or opens later, its time has not come, nodes that it comes after "
-        "have not ended, it waits for a signal, or no worker was seen that serves its lane with "
-        "its capabilities. With --json the same as data.",
+        "full, its gate is full or opens later, a budget has nothing left for it, its time has not "
+        "come, nodes that it comes after have not ended, it waits for a signal, or no worker was "
+        "seen that serves its lane with its capabilities. With --json the same as data.",
     .example = "weft why 01932c07\nweft why 01932c07 --json",
     .run = run_why,
 };

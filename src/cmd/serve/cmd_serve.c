@@ -302,11 +302,11 @@ const struct weft_command weft_command_serve = {
         "--store-wait; meanwhile /healthz answers 200 and everything else 503. A wrong password, "
         "database or schema ends the server at once.\n\n"
         "Scanners put right what time or a crash left behind. Every server runs all of them; "
-        "--scanners names those that run here, and with none it only serves the API. --scan says "
-        "how: rules with spaces between them, NAME:key=value,key=value, where NAME may be * and a "
-        "later rule beats an earlier one. The keys: interval (the longest time between two looks; "
-        "0 is off), batch (rows of one transaction), namespace and partitions=A-B (work outside "
-        "is left to others).\n\n"
+        "--scanners names the scanners of this server; with none it only serves the API. --scan "
+        "says how: rules with spaces between them, NAME:key=value,key=value, where NAME may be * "
+        "and a later rule beats an earlier one. The keys: interval (the longest time between two "
+        "looks; 0 is off), batch (rows of one transaction), namespace and partitions=A-B (work "
+        "outside is left to others).\n\n"
         "Each setting can be given as a flag, as a variable of the environment, or in a file; "
         "weft-config(1) shows what holds and why.",
     .example =

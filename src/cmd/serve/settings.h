@@ -77,7 +77,8 @@ WEFT_MUST_CHECK bool weft_settings_read(const struct weft_cli *cli, struct weft_
  *   partitions=0-127    only ids of these partitions
  *
  * A rule for * says only what a scanner can do: a batch above its limit becomes the limit, and
- * partitions leave alone those that cannot be limited to them. A rule that names one must fit it.
+ * partitions do not apply to scanners that cannot be limited to them. A rule that names a scanner
+ * must fit it.
  */
 
 /* A text may be NULL: all scanners, with their defaults. WEFT_INVALID_VALUE: the text is wrong. */

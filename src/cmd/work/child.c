@@ -72,7 +72,7 @@ static int lift(int fd)
 
 /*
  * A pipe that is closed on exec, both ends above the descriptors that a command is given, so that
- * none of them is overwritten when those are put in place. False: see errno.
+ * placing a descriptor of the command overwrites neither end. False: see errno.
  */
 static bool open_pipe(int ret_ends[2])
 {
@@ -154,8 +154,8 @@ static bool read_messages(int fd, struct groups *groups)
 }
 
 /*
- * The guard itself. It keeps nothing open that others wait for the end of, and hears no signals
- * that are for `weft work`: those of a terminal, and those to its process group.
+ * The guard itself. It keeps no descriptor open whose end another process waits for, and ignores
+ * signals that are for `weft work`: from a terminal, or to its process group.
  */
 static _Noreturn void be_guard(int fd)
 {
@@ -223,7 +223,7 @@ static bool put_files(int pipes[PIPES][2])
            (pipes[PROGRESS][1] < 0 || dup2(pipes[PROGRESS][1], WEFT_PROGRESS_FD) >= 0);
 }
 
-/* Handlers first: no signal may meet those of `weft work` here. */
+/* Handlers first: no signal may run a handler of `weft work` in this process. */
 static void put_signals(void)
 {
     static const int reset[] = {SIGINT, SIGTERM, SIGCHLD, SIGPIPE};

@@ -237,6 +237,12 @@ const struct weft_command weft_command_work = {
         "written to it, PERCENT or PERCENT NOTE, is what `weft show` tells of the execution from "
         "then on. Lines are reported at once, at most one a second; of more the last one "
         "counts.\n\n"
+        "WEFT_USAGE_FILE is the name of a file, which is not there yet, for what the command "
+        "spends: lines NAME NUMBER with the total of a dimension of its budgets (see weft budget) "
+        "since the command began, like tokens 1500. The last line of a name counts. The file is "
+        "looked at once a second and when the command has ended, and reported when it has changed. "
+        "When a budget refuses a report, standard error says once what is left, and the command "
+        "goes on; a budget with --on-hard cancel cancels it.\n\n"
         "For a node of a flow that comes after others WEFT_UPSTREAM is a directory with a file for "
         "each of them that succeeded: it is called like the node, with %2F for a slash and %2E for "
         "a dot at the beginning, and holds the result, with a newline behind it if it is JSON. It "
@@ -270,6 +276,7 @@ const struct weft_command weft_command_work = {
     .example =
         "weft work --lane images --concurrency 4 -- convert - -resize 200x200 png:-\n"
         "weft work --drain -- sh -c 'wc -c'\n"
+        "weft work --kind chat -- sh -c 'ask; echo \"tokens $(count)\" >$WEFT_USAGE_FILE'\n"
         "weft work -- sh -c 'first; echo \"50 half way\" >&$WEFT_PROGRESS_FD; second'",
     .option = options_table,
     .run = run_work,

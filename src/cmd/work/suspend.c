@@ -92,9 +92,9 @@ static enum weft_rc read_pending(struct weft *weft, struct folder *folder, struc
 }
 
 /*
- * Whether a listed signal belongs to the last suspension and did not come along. Those that did are
- * the first ones by their time; later ones are of its waitpoints, or of pending ones that it did
- * not take.
+ * Whether a listed signal belongs to the last suspension and is not among the signals that the
+ * claim carried. The claim carries the earliest ones; a later signal is of one of its waitpoints,
+ * or of a pending waitpoint that the suspension did not take.
  */
 static bool is_missing(const struct folder *folder, const struct weft_signal_info *signal)
 {
@@ -144,7 +144,7 @@ static enum weft_rc sort_listed(struct folder *folder, size_t first, struct weft
     return WEFT_OK;
 }
 
-/* Signals beyond those that a claim carries. */
+/* Adds the signals that the claim did not carry. */
 static enum weft_rc add_listed(struct weft *weft, struct folder *folder, struct weft_err *err)
 {
     size_t first = folder->count;
@@ -230,8 +230,8 @@ static enum weft_rc read_text(const char *path, struct weft_arena *arena, char *
 
 /*
  * A new waitpoint must not have the name of a pending one, which a command can have made with `weft
- * waitpoints --new`: it is named by its id. So all that have names are made here first, and those
- * that are pending are given again. If that cannot be asked now, the suspend will say so.
+ * waitpoints --new`: it is named by its id. So all waitpoints with names are made here first,
+ * which returns the pending ones again. If that request fails now, the suspend reports it.
  */
 static enum weft_rc find_pending(struct weft *weft, const struct weft_claimed *claimed,
                                  struct weft_suspend *suspend, struct weft_arena *arena,

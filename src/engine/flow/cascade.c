@@ -6,7 +6,7 @@
  * A completion is a hint to look. Under the lock of the flow, a hop compares the edges that leave
  * the execution with the execution's current state: an edge mirrors its upstream, so resolving an
  * edge twice changes nothing, and a replay makes edges pending again by the same rule. Then the hop
- * evaluates the joins behind those edges. A join fires once: if it is satisfied, its node may
+ * evaluates the joins behind these edges. A join fires once: if it is satisfied, its node may
  * begin; if it is impossible, its node is skipped, which ends the node and leaves a completion for
  * a later hop. A skipped node is blocked again when its join is open again. A satisfied join stays
  * satisfied. In a cancelled flow no node begins and none is skipped: when its join is decided, a

@@ -121,7 +121,7 @@ enum weft_rc weft_flow_settle(struct weft_engine *engine, const struct weft_id *
 {
     if (round < ROUNDS_MOST)
         return weft_cascade_chunks(engine, flow, count, HOPS_AT_ONCE, err);
-    return weft_hint(err, weft_fail(err, WEFT_BUSY, "the flow is being brought up to date"),
+    return weft_hint(err, weft_fail(err, WEFT_BUSY, "the flow still processes earlier changes"),
                      "try again in a moment");
 }
 

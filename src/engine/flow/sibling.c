@@ -7,7 +7,7 @@
  * is alive and feeds no join that may still fire is cancelled, like any execution: a running one
  * loses its lease, and its end leaves a completion. An upstream that feeds an open join is spared;
  * a group with a spared upstream stays in the waiting state after its walk and does nothing more:
- * each of those open joins leaves a group of its own when it fires, and the last of them finds that
+ * each such open join leaves a group of its own when it fires, and the last of them finds that
  * no join needs the sibling. A join that lets its upstreams run leaves a group as well if others of
  * the flow have groups: that group cancels the upstreams that the others have spared, and is
  * deleted after its walk. So each edge is walked once for the join it leads to, however many joins

@@ -73,7 +73,7 @@ WEFT_MUST_CHECK enum weft_rc weft_pool_note_lineage(struct weft_engine *engine,
                                                     const struct weft_lineage *seen,
                                                     struct weft_err *err);
 
-/* How many transactions of this mode were begun so far, with those that were tried again. */
+/* How many transactions of this mode were begun so far, repeated ones included. */
 uint64_t weft_engine_transactions(const struct weft_engine *engine, enum weft_tx_mode mode);
 
 /* How often a thread had to wait for a connection so far. */

@@ -20,9 +20,9 @@ enum { OLDEST_BINARY = 25 }; /* the first that knows suspensions as they are: 00
  * store some 50 small reads a second and no more. A call that comes earlier waits for the next look
  * and is not refused: its token may be good, signed a moment ago under a key that another replica
  * has just made. Refused without a look it would be lost, since a 401 is not tried again; refused
- * with another error it would tell an attacker which keys there are. So the price of a flood is
- * time, of those calls alone that have a token of a key that is not known: at most this and the
- * look, which all that wait share. It is short because such a call keeps a thread.
+ * with another error it would tell an attacker which keys there are. So a flood costs
+ * time, and only calls whose token names an unknown key pay it: at most this and the look, which
+ * all waiting calls share. It is short because such a call keeps a thread.
  */
 #define LOOK_US (20 * WEFT_MS)
 
@@ -177,7 +177,7 @@ static bool is_stored(struct weft_keys *keys, int32_t id)
     return stored;
 }
 
-/* Whether the keys in memory are those of a moment ago, as far as this process can know. */
+/* Whether the keys were read from the store a moment ago, as far as this process can know. */
 static bool is_fresh(struct weft_keys *keys)
 {
     pthread_mutex_lock(&keys->lock);

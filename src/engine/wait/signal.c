@@ -41,7 +41,7 @@ struct sent {
 struct place {
     struct weft_id id; /* the waitpoint; first, for bsearch() */
     struct weft_waitpoint_out *row;
-    int32_t signals; /* with those of this transaction */
+    int32_t signals; /* with the signals of this transaction */
 };
 
 /* A suspended execution of the transaction. */

@@ -16,8 +16,8 @@
  *
  * A lease can suspend again after it was satisfied at once, with waitpoints of the same names. So
  * waitpoints that were taken at once have the negative epoch in `bound`: a suspension under that
- * epoch does not open them again. Those of one such request only: the next one sets the others to
- * BOUND_OVER, so that an answer has no signals of an earlier request.
+ * epoch does not open them again. This holds for the waitpoints of one request: the next request
+ * sets the others to BOUND_OVER, so that an answer has no signals of an earlier request.
  */
 
 #include "base/arena.h"
@@ -209,7 +209,7 @@ static enum weft_rc prepare(struct weft_tx *tx, const struct suspending *call, s
     return rc ? rc : weft_condition_read(&value, &scope, tx->arena, &item->condition, err);
 }
 
-/* Judges the early signals; the rows are those of all items. */
+/* Judges the early signals; `heads` has the rows of all items. */
 static void judge(struct weft_tx *tx, struct item *item, const struct weft_rows *heads)
 {
     struct weft_condition_judge judge = weft_condition_judge(&item->condition, tx->arena);
@@ -226,8 +226,8 @@ static void judge(struct weft_tx *tx, struct item *item, const struct weft_rows 
 
 /* ---- The transaction ------------------------------------------------------------------------- */
 
-/* Reads the pending waitpoints of executions that may have any, and those that the leases of the
- * request took at once. Most executions have none before their first suspend. */
+/* Reads the pending waitpoints of executions that may have any, and the waitpoints that the leases
+ * of the request took at once. Most executions have none before their first suspend. */
 static enum weft_rc read_waitpoints(struct weft_tx *tx, const struct item *item, size_t count,
                                     struct weft_rows *ret_rows, struct weft_err *err)
 {

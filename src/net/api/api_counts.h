@@ -29,9 +29,8 @@ WEFT_MUST_CHECK enum weft_rc weft_counts_cache_get(struct weft_counts_cache *cac
                                                    struct weft_engine *engine,
                                                    const struct weft_counts_of *of,
                                                    struct weft_buf *out, struct weft_err *err);
-/* The lanes of a namespace that have living executions, or some that ended in the last hour: at
- * most `most` of them, those behind `after`. A page costs what it holds, however many lanes there
- * are. */
+/* The lanes of a namespace that have living executions, or some that ended in the last hour: the
+ * first `most` lanes behind `after`. A page costs what it holds, however many lanes there are. */
 struct weft_lanes_of {
     const char *ns;
     const char *after; /* "": from the first */

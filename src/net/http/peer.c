@@ -516,7 +516,7 @@ uint64_t weft_peers_sweep(struct weft_peers *peers, uint64_t excess)
         uint64_t count;
     } away[] = {
         {"too many connections: silent ones were closed", peers->evicted},
-        {"too many connections: those that rested longest were closed", peers->retired},
+        {"too many connections: the longest idle ones were closed", peers->retired},
         {"too many connections of one address: new ones were closed", peers->refused},
     };
     peers->evicted = peers->refused = peers->retired = 0;
