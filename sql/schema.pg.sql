@@ -25,6 +25,60 @@ CREATE TABLE weft.attempt (
 
 CREATE TRIGGER attempt_has AFTER INSERT ON weft.attempt FOR EACH ROW WHEN ((NOT new.marked)) EXECUTE FUNCTION weft.mark_has('2');
 
+CREATE TABLE weft.budget (
+    id integer GENERATED ALWAYS AS IDENTITY NOT NULL,
+    namespace integer NOT NULL,
+    name text NOT NULL,
+    matches boolean NOT NULL,
+    lane text,
+    kind text,
+    tenant text,
+    on_hard smallint NOT NULL,
+    every_us bigint NOT NULL,
+    months integer NOT NULL,
+    anchor bigint NOT NULL,
+    next_reset bigint,
+    began bigint NOT NULL,
+    period integer NOT NULL DEFAULT 1,
+    breaches bigint NOT NULL DEFAULT 0,
+    soft_at bigint,
+    hard_at bigint,
+    cancelling boolean NOT NULL DEFAULT false,
+    CONSTRAINT budget_name UNIQUE (namespace, name),
+    CONSTRAINT budget_pkey PRIMARY KEY (id)
+);
+
+CREATE INDEX budget_cancelling ON weft.budget USING btree (id) WHERE cancelling;
+
+CREATE INDEX budget_matches ON weft.budget USING btree (namespace) WHERE matches;
+
+CREATE INDEX budget_reset ON weft.budget USING btree (next_reset) WHERE (next_reset IS NOT NULL);
+
+CREATE TABLE weft.budget_dimension (
+    id integer GENERATED ALWAYS AS IDENTITY NOT NULL,
+    budget integer NOT NULL,
+    name text NOT NULL,
+    hard bigint NOT NULL,
+    soft bigint NOT NULL,
+    estimate bigint NOT NULL,
+    used bigint NOT NULL DEFAULT 0,
+    reserved bigint NOT NULL DEFAULT 0,
+    dropped boolean NOT NULL DEFAULT false,
+    stale boolean NOT NULL DEFAULT false,
+    CONSTRAINT budget_dimension_pkey PRIMARY KEY (id)
+);
+
+CREATE UNIQUE INDEX budget_dimension_name ON weft.budget_dimension USING btree (budget, name) WHERE (NOT dropped);
+
+CREATE INDEX budget_dimension_sweep ON weft.budget_dimension USING btree (id) WHERE (dropped OR stale);
+
+CREATE TABLE weft.budget_version (
+    one integer NOT NULL DEFAULT 1,
+    version bigint NOT NULL,
+    CONSTRAINT budget_version_one_check CHECK ((one = 1)),
+    CONSTRAINT budget_version_pkey PRIMARY KEY (one)
+);
+
 CREATE TABLE weft.cancel_group (
     id uuid NOT NULL,
     flow uuid NOT NULL,
@@ -52,6 +106,13 @@ CREATE TABLE weft.completion (
 CREATE INDEX completion_anew ON weft.completion USING btree (flow) WHERE anew;
 
 CREATE INDEX completion_flow ON weft.completion USING btree (flow, seq) WHERE (flow IS NOT NULL);
+
+CREATE TABLE weft.cost (
+    id uuid NOT NULL,
+    dimension text NOT NULL,
+    amount bigint NOT NULL,
+    CONSTRAINT cost_pkey PRIMARY KEY (id, dimension)
+);
 
 CREATE TABLE weft.draining (
     id uuid NOT NULL,
@@ -223,6 +284,25 @@ CREATE TABLE weft.lane_start (
     count bigint NOT NULL,
     CONSTRAINT lane_start_pkey PRIMARY KEY (lane, at)
 );
+
+CREATE TABLE weft.ledger (
+    id uuid NOT NULL,
+    epoch integer NOT NULL,
+    dimension integer NOT NULL,
+    period integer NOT NULL,
+    reserved bigint NOT NULL,
+    total bigint NOT NULL,
+    earlier bigint NOT NULL,
+    settled bigint,
+    changed bigint NOT NULL,
+    CONSTRAINT ledger_pkey PRIMARY KEY (id, epoch, dimension)
+);
+
+CREATE INDEX ledger_open ON weft.ledger USING btree (dimension, id, epoch) WHERE (settled IS NULL);
+
+CREATE INDEX ledger_period ON weft.ledger USING btree (dimension, period, id) WHERE (epoch > 0);
+
+CREATE INDEX ledger_settled ON weft.ledger USING btree (settled) WHERE (settled > 0);
 
 CREATE TABLE weft.live (
     id uuid NOT NULL,
@@ -811,6 +891,24 @@ AS $function$
            (SELECT created FROM weft.flow WHERE state < 0 ORDER BY id LIMIT 1), NULL, NULL, NULL
     UNION ALL
     (SELECT 6, worker, NULL, NULL, NULL, NULL FROM untold WHERE worker IS NOT NULL LIMIT 1000)
+$function$
+;
+
+CREATE OR REPLACE FUNCTION weft.poll_budgets(OUT what integer, OUT a bigint, OUT b bigint, OUT c bigint, OUT d bigint, OUT text text)
+ RETURNS SETOF record
+ LANGUAGE sql
+ STABLE
+ SET enable_seqscan TO 'off'
+ SET enable_hashjoin TO 'off'
+ SET enable_mergejoin TO 'off'
+ SET enable_bitmapscan TO 'off'
+ SET jit TO 'off'
+AS $function$
+    SELECT 11, (SELECT next_reset FROM weft.budget WHERE next_reset IS NOT NULL ORDER BY next_reset LIMIT 1),
+           (EXISTS (SELECT 1 FROM weft.ledger WHERE settled IS NULL)
+            OR EXISTS (SELECT 1 FROM weft.budget WHERE cancelling)
+            OR EXISTS (SELECT 1 FROM weft.budget_dimension WHERE dropped OR stale))::int::bigint,
+           (SELECT version FROM weft.budget_version), NULL::bigint, NULL::text
 $function$
 ;
 

@@ -68,7 +68,7 @@ GROUPS = {
         "take": "want queue lane counted worker lease skip upto bytes",
     },
     "out": {
-        # live, execution: the columns of the fragments live_columns and execution_columns
+        # live, execution, waitpoint, budget, dimension: the columns of the fragments live_columns and so on
         "flow_head": "name state revision nodes created finished cancel reason",
         "settings": "paused max_running retention_us weights window_limit window_us rate_limit rate_us rate_burst",
         "promoted": "id queue seen",
@@ -157,7 +157,7 @@ def read_statements(paths, sides):
         statement.text = fragments[driver].put(statement.text, statement.where)
         statement.check()
         found[driver][name] = statement
-    for group in ("live", "execution", "waitpoint"):
+    for group in ("live", "execution", "waitpoint", "budget", "dimension"):
         columns = fragments["pg"].text.get(f"{group}_columns")
         if columns:
             GROUPS["out"][group] = " ".join(re.findall(r"@\w+\.(\w+)", columns))
@@ -360,7 +360,9 @@ def read_index(path, text):
 
 
 def read_indexes(path):
-    """The indexes that a file written by tools/schema shows; SQLite keeps those of keys inside their tables."""
+    """The indexes that a file written by tools/schema shows.
+
+    SQLite keeps the indexes of keys inside their tables."""
     text = open(path, encoding="utf-8").read()
     return sorted(re.findall(r"^CREATE (?:UNIQUE )?INDEX (\w+) ", text, re.M)
                   + re.findall(r"^ +CONSTRAINT (\w+) (?:PRIMARY KEY|UNIQUE) ", text, re.M))

@@ -51,7 +51,7 @@ WEFT_EXPORT WEFT_MUST_CHECK enum weft_rc weft_lane_remove(struct weft *weft, con
                                                           struct weft_err *err);
 
 struct weft_lanes {
-    /* By name: the lanes in use, those that have settings, executions that are not over, or
+    /* By name: the lanes in use, which have settings, executions that are not over, or
      * executions that ended in the last hour. */
     const struct weft_lane *item;
     size_t count;
@@ -235,6 +235,7 @@ enum weft_scanner {
     WEFT_SCANNER_SUSPENSION_TIMEOUT,
     WEFT_SCANNER_WAITPOINT_EXPIRY,
     WEFT_SCANNER_UNBLOCK,
+    WEFT_SCANNER_BUDGET_RESET,
     WEFT_SCANNER_COUNT
 };
 WEFT_EXPORT const char *weft_scanner_name(enum weft_scanner scanner);
@@ -248,7 +249,7 @@ enum { WEFT_COUNTERS_MAX = 8 };
 
 struct weft_pass_report {
     uint64_t handled; /* rows changed */
-    uint64_t failed;  /* of those: ended (poison pills, no attempts left, invalid inbox rows) */
+    uint64_t failed;  /* executions ended (poison pills, no attempts left, invalid inbox rows) */
     bool more;        /* there may be more: run it again at once */
     weft_usec next_due_us; /* when it has something to do again; INT64_MAX: nothing is known */
     struct weft_counter counter[WEFT_COUNTERS_MAX];
@@ -271,7 +272,7 @@ struct weft_replica {
     bool alive; /* its heartbeat is not late */
     weft_usec started_us;
     weft_usec seen_us;    /* its last heartbeat */
-    const char *settings; /* a JSON object: those that differ between replicas */
+    const char *settings; /* a JSON object: the settings that may differ between replicas */
 };
 
 struct weft_replicas {

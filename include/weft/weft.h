@@ -99,7 +99,11 @@ struct weft_spec {
     size_t tag_count;
     const char *key; /* idempotency key, unique in its namespace */
     const struct weft_policy *policy;
-    const char *gate; /* "class:key", whose limits hold for it: limits.h; NULL: none */
+    const char *gate;           /* "class:key", whose limits hold for it: limits.h; NULL: none */
+    const char *const *budgets; /* names of budgets it is under, besides those that match it */
+    size_t budget_count;        /* 8 at most */
+    const struct weft_amount *cost; /* what it is expected to spend; else as its budgets estimate */
+    size_t cost_count;
 };
 
 struct weft_submitted {
@@ -543,8 +547,8 @@ struct weft_filter {
     weft_usec created_since_us, created_until_us;
     weft_usec finished_since_us, finished_until_us;
     /*
-     * Lists only: a short form of the id, its first 4 or more hexadecimal digits, or those, "..",
-     * and its last digits, up to 12. Dashes do not count.
+     * Lists only: a short form of the id, its first 4 or more hexadecimal digits, or these
+     * digits, ".." and its last digits, up to 12. Dashes do not count.
      */
     const char *id;
 };
@@ -636,6 +640,8 @@ struct weft_execution {
     weft_usec timeout_us;              /* when that times out; 0: it does not */
     bool escalated;                    /* its timeout passed: an operator must look */
     const char *gate;                  /* NULL: none */
+    const char *const *budgets;        /* that its submission named */
+    size_t budget_count;
 };
 
 struct weft_page {
@@ -765,8 +771,8 @@ WEFT_EXPORT WEFT_MUST_CHECK enum weft_rc weft_worker_start(struct weft_worker *w
                                                            struct weft_err *err);
 /*
  * Claims nothing more, gives back what was claimed but not begun, and waits for the handlers, which
- * see weft_job_stopping() from here on. The leases of those that outlast the grace are released and
- * what they still say is not sent. Returns the number of those.
+ * see weft_job_stopping() from here on. The leases of handlers that outlast the grace are released
+ * and what they still report is not sent. Returns the number of these handlers.
  */
 WEFT_EXPORT size_t weft_worker_stop(struct weft_worker *worker);
 /* Stops it first, then waits for every handler to return, however long that takes. */
@@ -789,6 +795,16 @@ WEFT_EXPORT bool weft_job_stopping(const struct weft_job *job);
 WEFT_EXPORT enum weft_fence weft_job_fence(const struct weft_job *job);
 /* Sent at once, or within a second of the last report of this worker. The note is copied. */
 WEFT_EXPORT void weft_job_progress(struct weft_job *job, int32_t percent, const char *note);
+/*
+ * Reports what the handler has spent since it was called, by dimension: totals, 16 at most. Blocks
+ * until the store has answered. WEFT_BUDGET_EXCEEDED: it would pass a hard limit and was not
+ * recorded; err says what is left. The handler decides what to do then, for example to return
+ * WEFT_NOT_NOW or WEFT_GIVE_UP. WEFT_FENCED: the lease is gone, as weft_job_stopping() says too.
+ * Unlike the other calls it may come from another thread than the handler's, one at a time.
+ */
+WEFT_EXPORT WEFT_MUST_CHECK enum weft_rc weft_job_usage(struct weft_job *job,
+                                                        const struct weft_amount *totals,
+                                                        size_t count, struct weft_err *err);
 /* Copied. */
 WEFT_EXPORT void weft_job_result(struct weft_job *job, const void *result, size_t size,
                                  const char *content_type);

@@ -136,7 +136,7 @@ CASE @n.policy WHEN @WEFT_JOIN_ALL THEN @n.total WHEN @WEFT_JOIN_ANY THEN 1 ELSE
 -- Flows that readers see. The state of an edge follows from its upstream, the counters of a node from its
 -- edges, and its member from whether its join has fired, unless a completion in the outbox is still to be
 -- processed. Marked are the nodes without downstreams that did not succeed.
-(SELECT 'counters are not those of its edges', n.id FROM weft.node n
+(SELECT 'counters do not match its edges', n.id FROM weft.node n
    JOIN weft.flow f ON f.id BETWEEN n.flow AND n.flow AND f.state >= 0
   CROSS JOIN LATERAL (SELECT count(*) AS total, count(*) FILTER (WHERE e.state = @WEFT_EDGE_SUCCEEDED) AS succeeded,
                              count(*) FILTER (WHERE e.state = @WEFT_EDGE_FAILED) AS failed
@@ -224,3 +224,28 @@ UNION ALL
 (SELECT 'number of nodes is wrong', f.id FROM weft.flow f
   WHERE f.state >= 0 AND f.nodes <> (SELECT count(*) FROM weft.node n
                                       WHERE n.flow = f.id AND n.k >= 0) LIMIT 10);
+
+-- name: check_budgets ()
+-- returns: problem text, id uuid?
+-- The ledger adds up to what its budgets say. A row that is not settled is of the present period.
+(SELECT 'used is not the sum of the ledger', @{no_id}::uuid
+   FROM weft.budget b JOIN weft.budget_dimension d ON d.budget = b.id AND NOT d.dropped
+  WHERE d.used <> coalesce((SELECT sum(g.total - g.earlier) FROM weft.ledger g
+                             WHERE g.dimension = d.id AND g.period = b.period AND g.epoch > 0), 0) LIMIT 10)
+UNION ALL
+(SELECT 'reserved is not the sum of the ledger', @{no_id}::uuid
+   FROM weft.budget b JOIN weft.budget_dimension d ON d.budget = b.id AND NOT d.dropped
+  WHERE d.reserved <> coalesce((SELECT sum(g.reserved) FROM weft.ledger g
+                                 WHERE g.dimension = d.id AND g.settled IS NULL), 0) LIMIT 10)
+UNION ALL
+(SELECT 'open in the ledger of an earlier period', g.id
+   FROM weft.budget b JOIN weft.budget_dimension d ON d.budget = b.id AND NOT d.dropped
+   JOIN weft.ledger g ON g.dimension = d.id AND g.settled IS NULL AND g.period <> b.period LIMIT 10)
+UNION ALL
+(SELECT 'ledger of an earlier period that no sweep looks for', g.id
+   FROM weft.budget b JOIN weft.budget_dimension d ON d.budget = b.id AND NOT d.dropped AND NOT d.stale
+   JOIN weft.ledger g ON g.dimension = d.id AND g.period < b.period AND g.epoch > 0 LIMIT 10)
+UNION ALL
+(SELECT 'the ledger of a lease has numbers that cannot be', g.id
+   FROM weft.ledger g
+  WHERE g.reserved < 0 OR g.total < g.earlier OR g.earlier < 0 OR (g.settled IS NOT NULL AND g.reserved <> 0) LIMIT 10);

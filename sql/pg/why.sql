@@ -16,3 +16,11 @@ SELECT n.name, l.state
  CROSS JOIN LATERAL (SELECT state FROM weft.live WHERE id = e.upstream OFFSET 0) l
  CROSS JOIN LATERAL (SELECT name FROM weft.node WHERE id = e.upstream OFFSET 0) n
  LIMIT :most;
+
+-- name: why_holders (lane int, most int)
+-- returns: id uuid, worker text
+-- Executions that hold places of a lane: the leases that end first.
+SELECT l.id, n.text
+  FROM (SELECT id, worker, due FROM weft.live WHERE lane = :lane AND state = @running ORDER BY due LIMIT :most) l
+ CROSS JOIN LATERAL (SELECT text FROM weft.name x WHERE x.id = l.worker OFFSET 0) n
+ ORDER BY l.due;

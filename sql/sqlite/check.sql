@@ -135,7 +135,7 @@ CASE @n.policy WHEN @WEFT_JOIN_ALL THEN @n.total WHEN @WEFT_JOIN_ANY THEN 1 ELSE
 
 -- name: check_flows ()
 -- returns: problem text, id uuid?
-SELECT * FROM (SELECT 'counters are not those of its edges', x.id
+SELECT * FROM (SELECT 'counters do not match its edges', x.id
    FROM node n JOIN execution x ON x.num = n.num JOIN flow f ON f.num = n.flow AND f.state >= 0
   WHERE n.total <> (SELECT count(*) FROM edge e WHERE e.downstream = n.num)
      OR n.succeeded <> (SELECT count(*) FROM edge e WHERE e.downstream = n.num AND e.state = @WEFT_EDGE_SUCCEEDED)
@@ -221,3 +221,27 @@ SELECT * FROM (SELECT 'flow is open and nothing of it can end', f.id FROM flow f
 UNION ALL
 SELECT * FROM (SELECT 'number of nodes is wrong', f.id FROM flow f
   WHERE f.state >= 0 AND f.nodes <> (SELECT count(*) FROM node n WHERE n.flow = f.num) LIMIT 10);
+
+-- name: check_budgets ()
+-- returns: problem text, id uuid?
+SELECT * FROM (SELECT 'used is not the sum of the ledger', zeroblob(16)
+   FROM budget b JOIN budget_dimension d ON d.budget = b.id AND NOT d.dropped
+  WHERE d.used <> coalesce((SELECT sum(g.total - g.earlier) FROM ledger g
+                             WHERE g.dimension = d.id AND g.period = b.period AND g.epoch > 0), 0) LIMIT 10)
+UNION ALL
+SELECT * FROM (SELECT 'reserved is not the sum of the ledger', zeroblob(16)
+   FROM budget b JOIN budget_dimension d ON d.budget = b.id AND NOT d.dropped
+  WHERE d.reserved <> coalesce((SELECT sum(g.reserved) FROM ledger g
+                                 WHERE g.dimension = d.id AND g.settled IS NULL), 0) LIMIT 10)
+UNION ALL
+SELECT * FROM (SELECT 'open in the ledger of an earlier period', g.id
+   FROM budget b JOIN budget_dimension d ON d.budget = b.id AND NOT d.dropped
+   JOIN ledger g ON g.dimension = d.id AND g.settled IS NULL AND g.period <> b.period LIMIT 10)
+UNION ALL
+SELECT * FROM (SELECT 'ledger of an earlier period that no sweep looks for', g.id
+   FROM budget b JOIN budget_dimension d ON d.budget = b.id AND NOT d.dropped AND NOT d.stale
+   JOIN ledger g ON g.dimension = d.id AND g.period < b.period AND g.epoch > 0 LIMIT 10)
+UNION ALL
+SELECT * FROM (SELECT 'the ledger of a lease has numbers that cannot be', g.id
+   FROM ledger g
+  WHERE g.reserved < 0 OR g.total < g.earlier OR g.earlier < 0 OR (g.settled IS NOT NULL AND g.reserved <> 0) LIMIT 10);

@@ -45,6 +45,10 @@ SELECT @WEFT_POLL_WAITING, (SELECT min(due) FROM suspension WHERE due IS NOT NUL
 UNION ALL
 SELECT @WEFT_POLL_GATES, (SELECT min(next) FROM gate WHERE next IS NOT NULL), EXISTS (SELECT 1 FROM gate), NULL, NULL, NULL
 UNION ALL
+SELECT @WEFT_POLL_BUDGETS, (SELECT min(next_reset) FROM budget WHERE next_reset IS NOT NULL),
+       EXISTS (SELECT 1 FROM ledger WHERE settled IS NULL) OR EXISTS (SELECT 1 FROM budget WHERE cancelling)
+       OR EXISTS (SELECT 1 FROM budget_dimension WHERE dropped OR stale), (SELECT version FROM budget_version), NULL, NULL
+UNION ALL
 SELECT @WEFT_POLL_SCHEMA, version, oldest_binary, NULL, NULL, NULL FROM schema
 UNION ALL
 SELECT @WEFT_POLL_RETIRED, what, id, NULL, NULL, NULL FROM retired;

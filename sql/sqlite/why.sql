@@ -13,3 +13,10 @@ SELECT n.name, l.state
   FROM edge e CROSS JOIN live l ON l.num = e.upstream CROSS JOIN node n ON n.num = e.upstream
  WHERE e.downstream = (SELECT num FROM execution WHERE id = :id)
  LIMIT :most;
+
+-- name: why_holders (lane int, most int)
+-- returns: id uuid, worker text
+SELECT e.id, n.text
+  FROM (SELECT num, worker, due FROM live WHERE lane = :lane AND state = @running ORDER BY due LIMIT :most) l
+ CROSS JOIN execution e ON e.num = l.num CROSS JOIN name n ON n.id = l.worker
+ ORDER BY l.due;

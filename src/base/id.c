@@ -240,3 +240,14 @@ int weft_id_key_partition(const char *ns, const char *key)
     assert(done);
     return hash[0];
 }
+
+size_t weft_ids_sort(struct weft_id *id, size_t count)
+{
+    size_t kept = 0;
+    if (count > 1)
+        qsort(id, count, sizeof(*id), weft_id_order);
+    for (size_t i = 0; i < count; i++)
+        if (kept == 0 || weft_id_cmp(&id[kept - 1], &id[i]) != 0)
+            id[kept++] = id[i];
+    return kept;
+}

@@ -49,4 +49,7 @@ int weft_id_key_partition(const char *ns, const char *key);
 /* size random bytes from the kernel. */
 void weft_random(void *ret_bytes, size_t size);
 
+/* Sorts ids and removes duplicates; returns how many are left. */
+size_t weft_ids_sort(struct weft_id *id, size_t count);
+
 #endif

@@ -89,6 +89,10 @@ enum weft_rc weft_check_spec(const struct weft_spec *spec, size_t i, struct weft
         weft_check_array(spec->capabilities, spec->capability_count, "capabilities", i, err);
     if (!rc)
         rc = weft_check_array(spec->tags, spec->tag_count, "tags", i, err);
+    if (!rc)
+        rc = weft_check_array(spec->budgets, spec->budget_count, "budgets", i, err);
+    if (!rc)
+        rc = weft_check_array(spec->cost, spec->cost_count, "cost", i, err);
     if (!rc && spec->policy)
         rc = weft_check_array(spec->policy->no_retry, spec->policy->no_retry_count,
                               "policy.no_retry", i, err);
@@ -229,6 +233,22 @@ enum weft_rc weft_do_items(struct weft *weft, const struct weft_op_call *call, w
     if (!rc)
         kind->give(mine.out, call->count, call->out);
     weft_arena_free(mine.arena);
+    return weft_copy_err(rc, &story, err);
+}
+
+enum weft_rc weft_do_kept(struct weft *weft, const struct weft_op_call *call,
+                          const void *ret_answer, struct weft_err *err)
+{
+    struct weft_err story = {0};
+    const struct weft_given given = {weft, call->in, call->count, call->out};
+    const struct weft_via via = {.weft = weft};
+    enum weft_rc rc = weft_check_given(&given, &story);
+    if (!rc && !ret_answer)
+        rc = weft_missing("ret_answer", &story);
+    if (!rc && call->count > 0)
+        rc = weft->backend->call(&via, call, &story);
+    if (rc)
+        weft_arena_free(call->arena);
     return weft_copy_err(rc, &story, err);
 }
 

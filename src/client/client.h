@@ -129,6 +129,12 @@ WEFT_MUST_CHECK enum weft_rc weft_do_items(struct weft *weft, const struct weft_
                                            const struct weft_answer_kind *kind,
                                            struct weft_err *err);
 /*
+ * The same of answers that hold pointers: call->out are results and lie in call->arena, which is
+ * the caller's on success and freed on failure. ret_answer NULL is refused.
+ */
+WEFT_MUST_CHECK enum weft_rc weft_do_kept(struct weft *weft, const struct weft_op_call *call,
+                                          const void *ret_answer, struct weft_err *err);
+/*
  * Carries out an operation with one argument (count 0: none is required). The answer has an arena
  * of its own, that of the call if it has one: on success the caller owns *ret_arena, on failure it
  * is freed. ret_arena NULL: the answer needs none once it is given.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The calls of weft.h about waiting, and those of admin.h about signing keys. */
+/* The calls of weft.h about waiting, and the calls of admin.h about signing keys. */
 
 #include "base/arena.h"
 #include "base/err.h"
@@ -19,27 +19,6 @@ static void give_err(const struct weft_err *err, struct weft_err *ret_err)
         *ret_err = *err;
 }
 
-/*
- * Carries out an operation on items whose answers hold pointers. call->out has room for the
- * results; these and what they point to are in call->arena, which is freed here when the call
- * fails.
- */
-static enum weft_rc do_items(struct weft *weft, struct weft_op_call *call, const void *ret_answer,
-                             struct weft_err *err)
-{
-    struct weft_err story = {0};
-    const struct weft_given given = {weft, call->in, call->count, call->out};
-    const struct weft_via via = {.weft = weft};
-    enum weft_rc rc = weft_check_given(&given, &story);
-    if (!rc && !ret_answer)
-        rc = weft_missing("ret_answer", &story);
-    if (!rc && call->count > 0)
-        rc = weft->backend->call(&via, call, &story);
-    if (rc)
-        weft_arena_free(call->arena);
-    return weft_copy_err(rc, &story, err);
-}
-
 enum weft_rc weft_suspend(struct weft *weft, const struct weft_suspend *item, size_t count,
                           struct weft_suspensions *ret_answer, struct weft_err *err)
 {
@@ -52,9 +31,9 @@ enum weft_rc weft_suspend(struct weft *weft, const struct weft_suspend *item, si
     size_t room = count <= WEFT_CALL_MAX ? count + 1 : 1;
     struct weft_arena *arena = weft_arena_new();
     struct weft_suspend_result *result = weft_new_array(arena, struct weft_suspend_result, room);
-    struct weft_op_call call = {
+    const struct weft_op_call call = {
         .op = WEFT_OP_SUSPEND, .in = item, .count = count, .out = result, .arena = arena};
-    enum weft_rc rc = do_items(weft, &call, ret_answer, err);
+    enum weft_rc rc = weft_do_kept(weft, &call, ret_answer, err);
     if (rc)
         return rc;
     struct weft_suspended *answer = weft_new_array(arena, struct weft_suspended, room);
@@ -83,9 +62,9 @@ enum weft_rc weft_waitpoint_make(struct weft *weft, const struct weft_waitpoint_
     struct weft_arena *arena = weft_arena_new();
     struct weft_waitpoint_result *result =
         weft_new_array(arena, struct weft_waitpoint_result, room);
-    struct weft_op_call call = {
+    const struct weft_op_call call = {
         .op = WEFT_OP_WAITPOINT, .in = item, .count = count, .out = result, .arena = arena};
-    enum weft_rc rc = do_items(weft, &call, ret_answer, err);
+    enum weft_rc rc = weft_do_kept(weft, &call, ret_answer, err);
     if (rc)
         return rc;
     struct weft_waitpoint_made *answer = weft_new_array(arena, struct weft_waitpoint_made, room);

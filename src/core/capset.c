@@ -5,6 +5,8 @@
 #include "base/arena.h"
 #include "base/limits.h"
 #include "base/str.h"
+#include "core/budget.h"
+#include "core/spec.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -173,4 +175,45 @@ const char *const *weft_capset_split(const char *text, struct weft_arena *arena,
     }
     *ret_count = count;
     return token;
+}
+
+/* ---- Budgets and capabilities ---------------------------------------------------------------- */
+
+enum weft_rc weft_needs_text(const char *const *budget, size_t count, const char *capset,
+                             struct weft_arena *arena, const char **ret_text, struct weft_err *err)
+{
+    *ret_text = capset;
+    if (count == 0)
+        return WEFT_OK;
+    if (count > WEFT_BUDGETS_NAMED_MAX)
+        return weft_fail_field(err, WEFT_TOO_LARGE, "budgets",
+                               "%zu budgets, at most %d are allowed", count,
+                               WEFT_BUDGETS_NAMED_MAX);
+    const char *names = "";
+    enum weft_rc rc = WEFT_OK;
+    for (size_t i = 0; i < count && !rc; i++)
+        rc = weft_name_check(budget[i], "budgets", err);
+    if (!rc)
+        rc = weft_capset_text(budget, count, arena, &names, err);
+    if (rc)
+        return rc;
+    if (strlen(names) + strlen(capset) + 1 > WEFT_CAPABILITIES_BYTES)
+        return weft_fail_field(err, WEFT_TOO_LARGE, "budgets",
+                               "the names of budgets and capabilities take more than %d bytes",
+                               WEFT_CAPABILITIES_BYTES);
+    *ret_text = weft_arena_printf(arena, "%s %s", names, capset);
+    return WEFT_OK;
+}
+
+const char *weft_needs_capset(const char *text)
+{
+    const char *space = strchr(text, ' ');
+    return space ? space + 1 : text;
+}
+
+const char *const *weft_needs_budgets(const char *text, struct weft_arena *arena, size_t *ret_count)
+{
+    const char *space = strchr(text, ' ');
+    const char *names = space ? weft_arena_printf(arena, "%.*s", (int)(space - text), text) : "";
+    return weft_capset_split(names, arena, ret_count);
 }

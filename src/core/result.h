@@ -38,7 +38,7 @@ struct weft_lease_result {
     weft_usec run_at_us;
 };
 
-/* Those about leases begin alike: err, rc, fence. */
+/* Results of lease calls begin alike: err, rc, fence. */
 struct weft_suspend_result {
     const struct weft_err *err;
     enum weft_rc rc;
@@ -57,6 +57,17 @@ struct weft_waitpoint_result {
     enum weft_rc rc;
     enum weft_fence fence;
     struct weft_waitpoint waitpoint;
+};
+
+/* err WEFT_BUDGET_EXCEEDED: `left` says how much more may be reported. */
+struct weft_usage_result {
+    const struct weft_err *err;
+    enum weft_rc rc;
+    enum weft_fence fence;
+    const struct weft_budget_now *budget;
+    size_t budget_count;
+    const struct weft_amount *left;
+    size_t left_count;
 };
 
 struct weft_signal_result {

@@ -6,6 +6,7 @@
 #include "base/buf.h"
 #include "base/limits.h"
 #include "base/str.h"
+#include "core/budget.h"
 #include "core/capset.h"
 
 #include <openssl/sha.h>
@@ -212,7 +213,10 @@ enum weft_rc weft_spec_resolve(const struct weft_spec *spec, const char *ns, wef
                                struct weft_arena *arena, struct weft_resolved *ret_resolved,
                                struct weft_err *err)
 {
-    struct weft_resolved out = {.priority = spec->priority, .policy_given = spec->policy};
+    struct weft_resolved out = {.priority = spec->priority,
+                                .policy_given = spec->policy,
+                                .cost = spec->cost,
+                                .cost_count = spec->cost_count};
     enum weft_rc rc = resolve_names(spec, ns, &out, err);
     if (!rc)
         rc = resolve_payload(spec, &out, err);
@@ -223,7 +227,12 @@ enum weft_rc weft_spec_resolve(const struct weft_spec *spec, const char *ns, wef
     if (spec->priority < INT16_MIN || spec->priority > INT16_MAX)
         return weft_invalid(err, "priority", "priority is %d, allowed are -32768 to 32767",
                             (int)spec->priority);
-    rc = weft_capset_text(spec->capabilities, spec->capability_count, arena, &out.capset, err);
+    const char *capset = "";
+    rc = weft_capset_text(spec->capabilities, spec->capability_count, arena, &capset, err);
+    if (!rc)
+        rc = weft_needs_text(spec->budgets, spec->budget_count, capset, arena, &out.needs, err);
+    if (!rc)
+        rc = weft_amounts_check(spec->cost, spec->cost_count, "cost", err);
     if (!rc)
         rc = weft_tags_text(spec->tags, spec->tag_count, arena, &out.tags, err);
     if (!rc)

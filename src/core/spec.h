@@ -4,17 +4,17 @@
 
 /*
  * Validation of submissions, for C callers, HTTP and the inbox. A valid spec is resolved: defaults
- * are filled in, names are checked, tags and capabilities have their canonical text. No statement
- * refuses a resolved spec. Pure.
+ * are filled in, names are checked, tags, capabilities and budgets have their canonical text. No
+ * statement refuses a resolved spec. Pure.
  */
 
 #include "core/policy.h"
 #include "core/state.h"
 
 struct weft_resolved {
-    const char *ns, *lane, *kind, *tenant, *capset; /* tenant and capset: "" when none */
-    const char *gate;                               /* NULL: none */
-    const void *payload;                            /* NULL: none */
+    const char *ns, *lane, *kind, *tenant, *needs; /* tenant and needs: "" when none */
+    const char *gate;                              /* NULL: none */
+    const void *payload;                           /* NULL: none */
     size_t payload_size;
     const char *content_type; /* NULL: JSON */
     const char *tags;         /* canonical JSON text, NULL: none */
@@ -24,6 +24,8 @@ struct weft_resolved {
     enum weft_state state;
     weft_usec due_us;
     weft_usec deadline_us;
+    const struct weft_amount *cost; /* borrowed */
+    size_t cost_count;
     const struct weft_policy *policy_given; /* borrowed; the source of rules, NULL: defaults */
     struct weft_rules rules;
 };

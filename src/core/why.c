@@ -21,6 +21,8 @@ static enum weft_reason of_ready(const struct weft_why_facts *facts)
         return WEFT_REASON_LANE_PAUSED;
     if (facts->lane_limit == WEFT_LIMIT_RUNNING)
         return WEFT_REASON_LANE_FULL;
+    if (facts->budget_full)
+        return WEFT_REASON_BUDGET;
     if (facts->lane_limit != WEFT_LIMIT_NONE)
         return WEFT_REASON_RATE;
     return facts->workers == 0 ? WEFT_REASON_NO_WORKER : WEFT_REASON_READY;

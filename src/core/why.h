@@ -19,6 +19,7 @@
     X(RATE, "rate")                                                                                \
     X(LANE_PAUSED, "lane_paused")                                                                  \
     X(LANE_FULL, "lane_full")                                                                      \
+    X(BUDGET, "budget")                                                                            \
     X(NO_WORKER, "no_worker")                                                                      \
     X(READY, "ready")
 
@@ -35,6 +36,7 @@ struct weft_why_facts {
     bool lane_paused;
     int64_t lane_max, lane_running;  /* max 0: no limit */
     enum weft_limit_kind lane_limit; /* what its lane lacks */
+    bool budget_full;                /* it does not fit into one of its budgets */
     size_t workers;                  /* seen lately that serve its lane and capabilities */
     enum weft_limit_kind gate_limit; /* of a held one: what its gate lacks */
 };

@@ -98,6 +98,7 @@ enum weft_rc weft_engine_open(const struct weft_engine_config *config,
     weft_floors_init(&engine->floors, strcmp(engine->driver->name, weft_driver_pg.name) == 0);
     weft_tally_init(&engine->tally);
     weft_unused_init(&engine->unused, config->unused_after_us);
+    weft_budget_rules_init(&engine->budgets);
     pthread_mutex_init(&engine->ord_lock, NULL);
     pthread_mutex_init(&engine->sample_lock, NULL);
     weft_pool_init(engine, config->connections, config->in_turn);
@@ -128,6 +129,7 @@ void weft_engine_close(struct weft_engine *engine)
     weft_floors_done(&engine->floors);
     weft_tally_done(&engine->tally);
     weft_unused_done(&engine->unused);
+    weft_budget_rules_done(&engine->budgets);
     weft_keys_done(&engine->keys);
     weft_names_done(&engine->names);
     pthread_mutex_destroy(&engine->ord_lock);

@@ -6,14 +6,15 @@
  * The parts of an engine. Private to src/engine: other layers see engine/engine.h.
  *
  * Locks: pool.lock, ord_lock, sample_lock, ready.lock, names.lock, census.lock, floors.lock,
- * tally.lock, unused.lock. No query is made under any of them, and none is taken under another,
- * except names.lock under ready.lock.
+ * tally.lock, unused.lock, budgets.lock. No query is made under any of them, and none is taken
+ * under another, except names.lock and budgets.lock under ready.lock.
  */
 
 #include "base/limits.h"
 #include "engine/admin/tally.h"
 #include "engine/job/span.h"
 #include "engine/limit/admit.h"
+#include "engine/limit/budget_rules.h"
 #include "engine/names/census.h"
 #include "engine/names/names.h"
 #include "engine/names/unused.h"
@@ -35,6 +36,12 @@ struct weft_scan_turns {
     uint32_t plain_passes; /* how many more go by time alone: the last look saw one namespace */
 };
 
+/* A row of the ledger; all 0: before the first. */
+struct weft_ledger_place {
+    int32_t dimension, epoch;
+    struct weft_id id;
+};
+
 /* The same for intake, which knows namespaces by their names. */
 struct weft_inbox_turns {
     bool on;
@@ -53,6 +60,7 @@ struct weft_engine {
     struct weft_census census;
     struct weft_tally tally;
     struct weft_unused unused;
+    struct weft_budget_rules budgets;
     struct weft_keys keys;
     pthread_mutex_t ord_lock;
     int64_t last_ord;
@@ -62,10 +70,12 @@ struct weft_engine {
     struct weft_id reconciled; /* position of edge_cancel_reconciler; sample_lock */
     struct weft_scan_turns turns[WEFT_SCANNER_COUNT]; /* sample_lock */
     struct weft_inbox_turns inbox_turns;              /* sample_lock */
-    atomic_int_fast64_t gates_walk_us; /* when the unblock scanner walks over gates again */
-    char gates_walked[WEFT_GATE_KEY];  /* sample_lock; where the unblock scanner continues, */
-    char gates_swept[WEFT_GATE_KEY];   /* and where it continues to remove unused gates */
-    weft_news_fn *on_news;             /* NULL: no listener */
+    atomic_int_fast64_t gates_walk_us;      /* when the unblock scanner walks over gates again */
+    atomic_int_fast64_t budgets_walk_us;    /* when budget_reset settles again */
+    struct weft_ledger_place ledger_walked; /* sample_lock; where budget_reset continues */
+    char gates_walked[WEFT_GATE_KEY];       /* sample_lock; where the unblock scanner continues, */
+    char gates_swept[WEFT_GATE_KEY];        /* and where it continues to remove unused gates */
+    weft_news_fn *on_news;                  /* NULL: no listener */
     void *news_context;
     weft_leases_fn *on_leases; /* NULL: no listener */
     void *leases_context;
@@ -73,6 +83,8 @@ struct weft_engine {
     void *flows_context;
     weft_gates_fn *on_gates; /* NULL: the thread that committed admits */
     void *gates_context;
+    weft_budgets_fn *on_budgets; /* NULL: the thread that committed does it */
+    void *budgets_context;
     weft_ended_fn *on_ended; /* NULL: no listener */
     void *ended_context;
     const _Atomic size_t *ends_awaited; /* by so many */

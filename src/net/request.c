@@ -351,17 +351,17 @@ void weft_reply_wire(struct weft_request *request, int status, const struct weft
 
 void weft_reply_error(struct weft_request *request, const struct weft_err *err)
 {
-    weft_reply_fence(request, err, WEFT_FENCE_NONE);
+    weft_reply_detail(request, err, NULL);
 }
 
-void weft_reply_fence(struct weft_request *request, const struct weft_err *err,
-                      enum weft_fence fence)
+void weft_reply_detail(struct weft_request *request, const struct weft_err *err,
+                       const struct weft_wire_detail *detail)
 {
     struct weft_json_writer out;
     weft_reply_json(request, weft_rc_http(err->rc), &out);
     weft_json_begin_object(&out);
     weft_json_key(&out, "error");
-    weft_wire_write_error(err, fence, &out);
+    weft_wire_write_error(err, detail, &out);
     weft_json_end_object(&out);
     request->reply.stream = NULL;
     if (weft_rc_retryable(err->rc))

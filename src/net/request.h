@@ -21,6 +21,7 @@
 struct weft_link;
 struct weft_server;
 struct weft_waiter;
+struct weft_wire_detail;
 
 /*
  * The items of a grouped request and their answers, one for one. Items with an err were
@@ -169,9 +170,9 @@ void weft_reply_wire(struct weft_request *request, int status, const struct weft
                      const void *value);
 /* Answers with an error: its status, its code, Retry-After where it is worth it. */
 void weft_reply_error(struct weft_request *request, const struct weft_err *err);
-/* The same, with the reason why a lease is gone. */
-void weft_reply_fence(struct weft_request *request, const struct weft_err *err,
-                      enum weft_fence fence);
+/* The same, with more that is said of a lease; NULL: nothing. */
+void weft_reply_detail(struct weft_request *request, const struct weft_err *err,
+                       const struct weft_wire_detail *detail);
 /* Bytes as they are; type NULL: application/json. */
 void weft_reply_bytes(struct weft_request *request, const void *data, size_t size,
                       const char *type);

@@ -20,8 +20,7 @@
 #include "engine/wait/keys.h"
 #include "net/api/api.h"
 #include "net/auth.h"
-#include "net/group/flow_work.h"
-#include "net/group/gate_work.h"
+#include "net/group/commit_work.h"
 #include "net/group/group.h"
 #include "net/http/host.h"
 #include "net/http/loop.h"
@@ -288,14 +287,14 @@ enum weft_rc weft_server_open(struct weft_server *server, struct weft_err *err)
     server->supervisor = weft_supervisor_new(server);
     server->upkeep = weft_upkeep_new(server);
     server->notices = weft_notices_new(server);
-    server->cascades = weft_flow_work_new(server, WEFT_FLOW_CASCADES);
-    server->drains = weft_flow_work_new(server, WEFT_FLOW_DRAINS);
-    server->admissions = weft_gate_work_new(server);
+    for (int i = 0; i < WEFT_WORK_KINDS; i++)
+        server->work[i] = weft_commit_work_new(server, (enum weft_commit_work_kind)i);
     server->groups = weft_groups_new(server);
     weft_engine_on_news(server->engine, on_news, server);
     weft_engine_on_leases(server->engine, on_leases, server);
-    weft_engine_on_flows(server->engine, weft_flow_work_add, server->cascades);
-    weft_engine_on_gates(server->engine, weft_gate_work_add, server->admissions);
+    weft_engine_on_flows(server->engine, weft_add_cascades, server);
+    weft_engine_on_gates(server->engine, weft_add_admissions, server);
+    weft_engine_on_budgets(server->engine, weft_add_budget_work, server);
     weft_engine_on_ended(server->engine, weft_wait_ended, server,
                          weft_waits_for_ends(server->waits));
     weft_engine_on_side_work(server->engine, weft_groups_side_work, server->groups);
@@ -382,9 +381,8 @@ void weft_server_free(struct weft_server *server)
     if (server->loop)
         (void)weft_server_stop(server);
     (void)weft_supervisor_stop(server->supervisor, 0);
-    weft_flow_work_stop(server->cascades);
-    weft_flow_work_stop(server->drains);
-    weft_gate_work_stop(server->admissions);
+    for (int i = 0; i < WEFT_WORK_KINDS; i++)
+        weft_commit_work_stop(server->work[i]);
     weft_groups_stop(server->groups); /* everything queued has been answered after this */
     weft_upkeep_stop(server->upkeep); /* what wakes others ends before them */
     weft_notices_stop(server->notices);
@@ -395,9 +393,8 @@ void weft_server_free(struct weft_server *server)
     weft_notices_free(server->notices);
     weft_upkeep_free(server->upkeep);
     weft_supervisor_free(server->supervisor);
-    weft_flow_work_free(server->cascades);
-    weft_flow_work_free(server->drains);
-    weft_gate_work_free(server->admissions);
+    for (int i = 0; i < WEFT_WORK_KINDS; i++)
+        weft_commit_work_free(server->work[i]);
     weft_engine_close(server->engine);
     weft_roster_free(server->roster);
     weft_auth_free(server->auth);

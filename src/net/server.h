@@ -12,6 +12,7 @@
  * group.lock or auth.lock; all others stand alone. No query is made under any lock.
  */
 
+#include "net/group/commit_work.h"
 #include "net/http/host.h"
 #include "weft/weft.h"
 
@@ -80,8 +81,7 @@ struct weft_server {
     struct weft_notices *notices; /* NULL: the store cannot notify */
     struct weft_upkeep *upkeep;
     struct weft_supervisor *supervisor;
-    struct weft_flow_work *cascades, *drains;
-    struct weft_gate_work *admissions;
+    struct weft_commit_work *work[WEFT_WORK_KINDS];
     struct weft_auth *auth;
     struct weft_roster *roster;
     struct weft_api *api;

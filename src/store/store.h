@@ -135,6 +135,8 @@ enum weft_tx_mode {
     WEFT_TX_WRITE, /* SQLite: BEGIN IMMEDIATE */
     WEFT_TX_KEYED, /* as WRITE, with a short lock_timeout: for keys that applications hold, and
                       where other transactions would wait behind this one */
+    WEFT_TX_HOT,   /* as KEYED, where others wait for its rows. PostgreSQL: COMMIT lets go of the
+                      locks before it is on the disk and on the standbys; commit() waits for both */
     WEFT_TX_BARE, /* PostgreSQL: no transaction around it, and behind a pooler none of our settings,
                      for one statement that reads and looks after its plan; SQLite: as READ */
 };

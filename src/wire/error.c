@@ -9,7 +9,15 @@
 
 #include <string.h>
 
-void weft_wire_write_error(const struct weft_err *error, enum weft_fence fence,
+static void put_left(const struct weft_wire_detail *detail, struct weft_json_writer *out)
+{
+    weft_json_add_object(out, "left");
+    for (size_t i = 0; i < detail->left_count; i++)
+        weft_json_add_i64(out, detail->left[i].dimension, detail->left[i].amount);
+    weft_json_end_object(out);
+}
+
+void weft_wire_write_error(const struct weft_err *error, const struct weft_wire_detail *detail,
                            struct weft_json_writer *out)
 {
     weft_json_begin_object(out);
@@ -17,8 +25,10 @@ void weft_wire_write_error(const struct weft_err *error, enum weft_fence fence,
     weft_json_add_text(out, "message", error->text[0] ? error->text : weft_rc_text(error->rc));
     weft_json_add_text(out, "hint", error->hint);
     weft_json_add_text(out, "field", error->field);
-    if (fence != WEFT_FENCE_NONE)
-        weft_json_add_text(out, "reason", weft_fence_name(fence));
+    if (detail && detail->fence != WEFT_FENCE_NONE)
+        weft_json_add_text(out, "reason", weft_fence_name(detail->fence));
+    if (detail && error->rc == WEFT_BUDGET_EXCEEDED)
+        put_left(detail, out);
     weft_json_end_object(out);
 }
 
@@ -50,11 +60,39 @@ static const char *text_of(const struct weft_json *object, const char *name,
     return text;
 }
 
+/* Members that are no amounts are passed over. */
+static void read_left(const struct weft_json *value, struct weft_arena *arena,
+                      struct weft_wire_detail *detail)
+{
+    struct weft_json_iter each;
+    size_t most = 1, count = 0;
+    for (weft_json_iter_init(&each, value); weft_json_next(&each);)
+        most++;
+    struct weft_amount *left = weft_new_array(arena, struct weft_amount, most);
+    for (weft_json_iter_init(&each, value); weft_json_next(&each);)
+        if (!weft_json_string(&each.key, arena, &left[count].dimension, NULL) &&
+            weft_json_i64(&each.value, &left[count].amount))
+            count++;
+    detail->left = left;
+    detail->left_count = count;
+}
+
+static struct weft_wire_detail detail_of(const struct weft_json *value, struct weft_arena *arena)
+{
+    struct weft_wire_detail detail = {.fence = WEFT_FENCE_NONE};
+    struct weft_json member;
+    if (weft_wire_member(value, "reason", &member))
+        detail.fence = fence_of(&member);
+    if (weft_wire_member(value, "left", &member) && member.kind == WEFT_JSON_OBJECT)
+        read_left(&member, arena, &detail);
+    return detail;
+}
+
 enum weft_rc weft_wire_read_error(const struct weft_json *value, struct weft_arena *arena,
-                                  struct weft_err *ret_error, enum weft_fence *ret_fence,
+                                  struct weft_err *ret_error, struct weft_wire_detail *ret_detail,
                                   struct weft_err *err)
 {
-    struct weft_json code, reason;
+    struct weft_json code;
     if (!weft_wire_member(value, "code", &code) || code.kind != WEFT_JSON_STRING)
         return weft_invalid(err, "code", "an error must be an object with a code");
     struct weft_err error = {
@@ -66,9 +104,8 @@ enum weft_rc weft_wire_read_error(const struct weft_json *value, struct weft_are
     if (!message)
         message = weft_rc_text(error.rc);
     memcpy(error.text, message, weft_utf8_cut(message, strlen(message), sizeof(error.text) - 1));
-    if (ret_fence)
-        *ret_fence =
-            weft_wire_member(value, "reason", &reason) ? fence_of(&reason) : WEFT_FENCE_NONE;
+    if (ret_detail)
+        *ret_detail = detail_of(value, arena);
     *ret_error = error;
     return WEFT_OK;
 }

@@ -3,6 +3,7 @@
 /* All operations and messages as data: their tables, the names of fields, the JSON Schemas. */
 
 #include "base/buf.h"
+#include "core/budget.h"
 #include "wire/ops.h"
 #include "wire/type.h"
 
@@ -158,10 +159,15 @@ static void put_bounds(const struct weft_wire_field *field, struct weft_json_wri
 static void put_each(const struct weft_wire_field *field, struct weft_json_writer *out)
 {
     weft_json_add_object(out, field->kind == WEFT_WIRE_TEXTS ? "items" : "additionalProperties");
-    bool number = field->kind == WEFT_WIRE_WEIGHTS || field->kind == WEFT_WIRE_COUNTERS;
-    weft_json_add_text(out, "type", number ? "integer" : "string");
-    if (number)
+    bool bound = field->kind == WEFT_WIRE_WEIGHTS || field->kind == WEFT_WIRE_COUNTERS;
+    bool amount = field->kind == WEFT_WIRE_AMOUNTS;
+    weft_json_add_text(out, "type", bound || amount ? "integer" : "string");
+    if (bound)
         put_bounds(field, out);
+    if (amount) { /* `max` of the row is how many */
+        weft_json_add_i64(out, "minimum", 0);
+        weft_json_add_i64(out, "maximum", WEFT_AMOUNT_MOST);
+    }
     if (field->kind == WEFT_WIRE_IDS)
         weft_json_add_text(out, "format", "uuid");
     weft_json_end_object(out);
@@ -252,6 +258,7 @@ static void put_form(const struct weft_wire_field *field, bool nullable,
     case WEFT_WIRE_TAGS:
     case WEFT_WIRE_WEIGHTS:
     case WEFT_WIRE_COUNTERS:
+    case WEFT_WIRE_AMOUNTS:
     case WEFT_WIRE_IDS:
         put_each(field, out);
         break;

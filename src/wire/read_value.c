@@ -306,6 +306,13 @@ static bool read_counter_entry(const struct weft_wire_reader *reader, const stru
     return true;
 }
 
+static bool read_amount_entry(const struct weft_wire_reader *reader, const struct weft_json *value,
+                              void *ret_amount)
+{
+    (void)reader;
+    return weft_json_i64(value, &((struct weft_amount *)ret_amount)->amount);
+}
+
 static bool read_id_entry(const struct weft_wire_reader *reader, const struct weft_json *value,
                           void *ret_named)
 {
@@ -334,6 +341,8 @@ static enum weft_rc read_entries(const struct weft_wire_reader *reader,
         [WEFT_WIRE_COUNTERS] = {"an object of whole numbers",
                                 "an object of whole numbers from 0 on", sizeof(struct weft_counter),
                                 read_counter_entry},
+        [WEFT_WIRE_AMOUNTS] = {"an object of whole numbers", "an object of whole numbers",
+                               sizeof(struct weft_amount), read_amount_entry},
         [WEFT_WIRE_IDS] = {"an object of ids", "an object of ids (UUIDs)",
                            sizeof(struct weft_wire_named_id), read_id_entry},
     };
@@ -446,20 +455,21 @@ enum weft_rc weft_wire_read_value(const struct weft_wire_reader *reader,
                                     const struct weft_json *);
     /* Policies are read by weft_policy_parse(), so their own forms are not here. */
     static const read_fn read[] = {
-        [WEFT_WIRE_ID] = read_id,          [WEFT_WIRE_TEXT] = read_text,
-        [WEFT_WIRE_I32] = read_number,     [WEFT_WIRE_U32] = read_number,
-        [WEFT_WIRE_I64] = read_number,     [WEFT_WIRE_U64] = read_number,
-        [WEFT_WIRE_AT_ONCE] = read_number, [WEFT_WIRE_BOOL] = read_bool,
-        [WEFT_WIRE_UNLESS] = read_bool,    [WEFT_WIRE_MOMENT] = read_moment,
-        [WEFT_WIRE_STATE] = read_state,    [WEFT_WIRE_TEXTS] = read_entries,
-        [WEFT_WIRE_TAGS] = read_entries,   [WEFT_WIRE_WEIGHTS] = read_entries,
-        [WEFT_WIRE_TAG] = read_tag,        [WEFT_WIRE_JSON] = read_json,
-        [WEFT_WIRE_BASE64] = read_base64,  [WEFT_WIRE_CONTENT_TYPE] = read_text,
-        [WEFT_WIRE_POLICY] = read_policy,  [WEFT_WIRE_ALIVE] = read_alive,
-        [WEFT_WIRE_MS] = read_span,        [WEFT_WIRE_DUE] = read_moment,
-        [WEFT_WIRE_RANGE] = read_range,    [WEFT_WIRE_COUNTERS] = read_entries,
-        [WEFT_WIRE_RAW] = read_raw,        [WEFT_WIRE_WORD] = read_word,
-        [WEFT_WIRE_IDS] = read_entries,    [WEFT_WIRE_REF] = read_ref,
+        [WEFT_WIRE_ID] = read_id,           [WEFT_WIRE_TEXT] = read_text,
+        [WEFT_WIRE_I32] = read_number,      [WEFT_WIRE_U32] = read_number,
+        [WEFT_WIRE_I64] = read_number,      [WEFT_WIRE_U64] = read_number,
+        [WEFT_WIRE_AT_ONCE] = read_number,  [WEFT_WIRE_BOOL] = read_bool,
+        [WEFT_WIRE_UNLESS] = read_bool,     [WEFT_WIRE_MOMENT] = read_moment,
+        [WEFT_WIRE_STATE] = read_state,     [WEFT_WIRE_TEXTS] = read_entries,
+        [WEFT_WIRE_TAGS] = read_entries,    [WEFT_WIRE_WEIGHTS] = read_entries,
+        [WEFT_WIRE_TAG] = read_tag,         [WEFT_WIRE_JSON] = read_json,
+        [WEFT_WIRE_BASE64] = read_base64,   [WEFT_WIRE_CONTENT_TYPE] = read_text,
+        [WEFT_WIRE_POLICY] = read_policy,   [WEFT_WIRE_ALIVE] = read_alive,
+        [WEFT_WIRE_MS] = read_span,         [WEFT_WIRE_DUE] = read_moment,
+        [WEFT_WIRE_RANGE] = read_range,     [WEFT_WIRE_COUNTERS] = read_entries,
+        [WEFT_WIRE_RAW] = read_raw,         [WEFT_WIRE_WORD] = read_word,
+        [WEFT_WIRE_IDS] = read_entries,     [WEFT_WIRE_REF] = read_ref,
+        [WEFT_WIRE_AMOUNTS] = read_entries,
     };
     return read[field->kind] ? read[field->kind](reader, field, value) : WEFT_OK;
 }

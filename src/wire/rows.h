@@ -37,6 +37,12 @@
 #define ALWAYS        .flags = WEFT_WIRE_ALWAYS
 #define OR_NULL       .flags = WEFT_WIRE_OR_NULL
 
+/* Which lease it is about. */
+#define LEASE                                                                                      \
+    ROW("id", ID, id, "The execution", REQUIRED),                                                  \
+        ROW("epoch", I32, epoch, "The epoch of the lease, from the claim", REQUIRED,               \
+            .max = INT32_MAX)
+
 #define MESSAGE_TYPE(rows_, name_, ...)                                                            \
     const struct weft_wire_type weft_wire_##rows_ = {.field = (rows_),                             \
                                                      .count = WEFT_LEN(rows_),                     \

@@ -2,6 +2,7 @@
 
 /* What is submitted, executions and flows, and the messages about flows. */
 
+#include "core/budget.h"
 #include "wire/rows.h"
 
 #include <assert.h>
@@ -73,7 +74,13 @@ const size_t weft_wire_policy_count = WEFT_LEN(weft_wire_policy);
             COUNT(in capability_count)),                                                           \
         ROW("tenant", TEXT, in tenant, "Whom it is for; tenants share a lane fairly"),             \
         ROW("tags", TAGS, in tags, "Free words to find it by", COUNT(in tag_count)),               \
-        ROW("gate", TEXT, in gate, "Whose limits hold for it, for example customer:42")
+        ROW("gate", TEXT, in gate, "Whose limits hold for it, for example customer:42"),           \
+        ROW("budgets", TEXTS, in budgets, "Budgets it is under, besides those that match it",      \
+            COUNT(in budget_count), .max = WEFT_BUDGETS_NAMED_MAX),                                \
+        ROW("cost", AMOUNTS, in cost,                                                              \
+            "What it is expected to spend, by dimension; reserved by its claim. Default: as its "  \
+            "budgets estimate",                                                                    \
+            COUNT(in cost_count), .max = WEFT_BUDGET_DIMENSIONS_MAX)
 #define SPEC_POLICY(in) ROW("policy", POLICY, in policy, "Retries, timeouts and retention")
 
 #define OF struct weft_spec

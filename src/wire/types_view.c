@@ -76,6 +76,7 @@ static const struct weft_wire_field execution[] = {
     ROW("timeout_at", MOMENT, timeout_us, "When the suspension times out"),
     ROW("escalated", BOOL, escalated, "The timeout passed, and an operator must look"),
     ROW("gate", TEXT, gate, "The gate whose limits hold for it"),
+    ROW("budgets", TEXTS, budgets, "The budgets that its submission named", COUNT(budget_count)),
 };
 ANSWER(execution, "Execution",
        "All that is known of an execution, but for its payload and result.");
@@ -181,7 +182,7 @@ static const struct weft_wire_field replica[] = {
     ROW("state", ALIVE, alive, "dead when its heartbeat is late", REQUIRED),
     ROW("started_at", MOMENT, started_us, "When it started"),
     ROW("seen_at", MOMENT, seen_us, "Its last heartbeat"),
-    ROW("settings", RAW, settings, "Those that may differ between replicas", REQUIRED),
+    ROW("settings", RAW, settings, "The settings that may differ between replicas", REQUIRED),
 };
 ANSWER(replica, "Replica", "A server that shares the store.");
 #undef OF
@@ -202,7 +203,7 @@ static const struct weft_wire_field scanner[] = {
     ROW("partitions", RANGE, partition_first, "It is limited to them: the first and the last",
         COUNT(partition_last), .max = PARTITION_LAST),
     ROW("passes", U64, passes, "Since the replica started"),
-    ROW("failures", U64, failures, "Of those: that failed"),
+    ROW("failures", U64, failures, "How many of these passes failed"),
     ROW("last_pass_at", MOMENT, last_pass_us, "When the last pass that did not fail ended"),
     ROW("duration_ms", MS, duration_us, "How long the last pass took"),
     ROW("next_at", MOMENT, next_us, "When it runs next"),
@@ -221,7 +222,7 @@ ANSWER(scanner, "Scanner", "A scanner on a replica: how it is set, and what it l
 static const struct weft_wire_field pass[] = {
     ROW("name", TEXT, name, "The scanner", REQUIRED),
     ROW("handled", U64, handled, "Rows it changed"),
-    ROW("failed", U64, failed, "Of those: executions it ended"),
+    ROW("failed", U64, failed, "Executions that it ended"),
     ROW("counters", COUNTERS, counters, "What it did, by name", COUNT(counter_count)),
     ROW("more", BOOL, more, "There may be more to do at once"),
     ROW("next_due_at", DUE, next_due_us, "When it has something to do again, where that is known",

@@ -1,16 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Messages about claims and leases, and those that steer executions. */
+/* Messages about claims and leases, and messages that steer executions. */
 
 #include "wire/rows.h"
 
 #define LEASE_BOUNDS .min = WEFT_LEASE_MIN_MS, .max = WEFT_LEASE_MAX_MS
-
-/* Which lease it is about. */
-#define LEASE                                                                                      \
-    ROW("id", ID, id, "The execution", REQUIRED),                                                  \
-        ROW("epoch", I32, epoch, "The epoch of the lease, from the claim", REQUIRED,               \
-            .max = INT32_MAX)
 
 /* ---- Claim ----------------------------------------------------------------------------------- */
 
@@ -54,7 +48,7 @@ static const struct weft_wire_field claimed[] = {
     ROW("deadline_at", MOMENT, deadline_us, "When it must be over"),
     ROW("lease_expires_at", MOMENT, lease_expires_us,
         "Renew before this, or another worker gets it"),
-    ROW("lease_ms", I64, lease_ms, "How long the lease lasts, for those whose clock is another"),
+    ROW("lease_ms", I64, lease_ms, "How long the lease lasts, for a worker whose clock is off"),
     ROW("flow_id", ID, flow, "The flow it is a node of", OR_NULL),
     ROW("node", TEXT, node, "Its name in that flow"),
     ROW("upstream", MAP, upstream, "The outcomes of the nodes it comes after",

@@ -110,14 +110,21 @@ void weft_wire_put_moment(struct weft_json_writer *out, weft_usec moment_us); /*
 
 /* ---- Errors ---------------------------------------------------------------------------------- */
 
-/* {"code","message","hint","field"}, with "reason" when the fence is not NONE. */
-void weft_wire_write_error(const struct weft_err *error, enum weft_fence fence,
+/* What the error of a lease says besides. */
+struct weft_wire_detail {
+    enum weft_fence fence;          /* "reason" of fenced; NONE: absent */
+    const struct weft_amount *left; /* "left" of budget_exceeded; absent for other codes */
+    size_t left_count;
+};
+/* {"code","message","hint","field"}, with what the detail says; NULL: nothing. */
+void weft_wire_write_error(const struct weft_err *error, const struct weft_wire_detail *detail,
                            struct weft_json_writer *out);
-/* Back again. hint and field are put in the arena. ret_fence may be NULL. */
+/* Back again. hint, field and left are put in the arena. ret_detail may be NULL. */
 WEFT_MUST_CHECK enum weft_rc weft_wire_read_error(const struct weft_json *value,
                                                   struct weft_arena *arena,
                                                   struct weft_err *ret_error,
-                                                  enum weft_fence *ret_fence, struct weft_err *err);
+                                                  struct weft_wire_detail *ret_detail,
+                                                  struct weft_err *err);
 
 /* ---- Schemas --------------------------------------------------------------------------------- */
 

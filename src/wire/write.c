@@ -155,6 +155,7 @@ static void put_entries(struct weft_json_writer *out, const struct weft_wire_fie
     static const uint8_t size[] = {[WEFT_WIRE_TAGS] = sizeof(struct weft_tag),
                                    [WEFT_WIRE_WEIGHTS] = sizeof(struct weft_weight),
                                    [WEFT_WIRE_COUNTERS] = sizeof(struct weft_counter),
+                                   [WEFT_WIRE_AMOUNTS] = sizeof(struct weft_amount),
                                    [WEFT_WIRE_IDS] = sizeof(struct weft_wire_named_id)};
     const void *entry = VALUE(void *const, item, field->at);
     size_t count = VALUE(size_t, item, field->count);
@@ -167,6 +168,8 @@ static void put_entries(struct weft_json_writer *out, const struct weft_wire_fie
             weft_json_put_i64(out, ((const struct weft_weight *)entry)->weight);
         else if (field->kind == WEFT_WIRE_COUNTERS)
             weft_json_put_i64(out, (int64_t)((const struct weft_counter *)entry)->value);
+        else if (field->kind == WEFT_WIRE_AMOUNTS)
+            weft_json_put_i64(out, ((const struct weft_amount *)entry)->amount);
         else
             weft_wire_put_id(out, &((const struct weft_wire_named_id *)entry)->id);
     }
@@ -313,7 +316,7 @@ static void put_value(struct weft_json_writer *out, const struct weft_wire_field
         [WEFT_WIRE_WEIGHTS] = put_entries, [WEFT_WIRE_COUNTERS] = put_entries,
         [WEFT_WIRE_IDS] = put_entries,     [WEFT_WIRE_RANGE] = put_range,
         [WEFT_WIRE_RAW] = put_raw,         [WEFT_WIRE_TAG] = put_tag,
-        [WEFT_WIRE_REF] = put_ref,
+        [WEFT_WIRE_REF] = put_ref,         [WEFT_WIRE_AMOUNTS] = put_entries,
     };
     if (field->flags & WEFT_WIRE_OR_NULL && !is_set(field, item))
         weft_json_put_null(out);

@@ -133,9 +133,9 @@ static size_t occurrences(const char *text, const char *word)
     return count;
 }
 
-/* A pass, and what it must have said: how many lines of each level, and the id in one of them. */
-static struct weft_pass_report check_told(struct fixture *f, size_t errors, size_t warnings,
-                                          const struct weft_id *id)
+/* A pass, and what it must log: how many lines of each level, and the id in one of them. */
+static struct weft_pass_report check_logged(struct fixture *f, size_t errors, size_t warnings,
+                                            const struct weft_id *id)
 {
     FILE *file = begin_log();
     struct weft_pass_report report = check_with(f, NULL);
@@ -158,7 +158,7 @@ static struct weft_pass_report check_told(struct fixture *f, size_t errors, size
 
 CASE(invariant_of_an_empty_store)
 {
-    struct weft_pass_report report = check_told(f, 0, 0, NULL);
+    struct weft_pass_report report = check_logged(f, 0, 0, NULL);
     ok(report.handled == 0 && !report.more && report.next_due_us == WEFT_NEVER, "nothing to do");
     ok(counter_of(&report, "sampled") == 0 && problems(&report) == 0, "nothing to see");
     is_int(report.counter_count, 6, "all counters are there");
@@ -187,7 +187,7 @@ CASE(invariant_of_a_sound_store)
 {
     make_history(f);
     for (int i = 0; i < 5; i++) {
-        struct weft_pass_report report = check_told(f, 0, 0, NULL);
+        struct weft_pass_report report = check_logged(f, 0, 0, NULL);
         is_int(counter_of(&report, "sampled"), 8, "all of them, from wherever it begins");
         is_int(problems(&report), 0, "nothing is wrong");
     }
@@ -215,7 +215,7 @@ CASE(invariant_every_other_pass_goes_on)
     wipe(f, broken);
 }
 
-/* ---- Damage that is told --------------------------------------------------------------------- */
+/* ---- Damage that is reported ----------------------------------------------------------------- */
 
 CASE(invariant_in_neither)
 {
@@ -223,7 +223,7 @@ CASE(invariant_in_neither)
     struct weft_id id = submit_job(f);
     damage_row(f, "DELETE FROM @live WHERE ", &id);
     for (int i = 0; i < 2; i++) {
-        struct weft_pass_report report = check_told(f, 1, 0, &id);
+        struct weft_pass_report report = check_logged(f, 1, 0, &id);
         ok(problems(&report) == 1 && counter_of(&report, "repaired") == 0,
            "each pass reports the damage and repairs nothing");
         is_int(report.handled, 0, "nothing is changed");
@@ -244,7 +244,7 @@ CASE(invariant_in_both)
                           "num, 1, ord, queue, policy, epoch, attempt, forgiven, lost, replays, "
                           "priority, 7, 1, false FROM @live WHERE ",
                &id);
-    struct weft_pass_report report = check_told(f, 1, 0, &id);
+    struct weft_pass_report report = check_logged(f, 1, 0, &id);
     ok(problems(&report) == 10 && report.handled == 0, "the pass reports the damage and leaves it");
     wipe(f, &id);
 }
@@ -266,9 +266,9 @@ CASE(invariant_epochs_out_of_order)
         struct weft_claimed lease = bring(f, row[i].state, NULL);
         is_int(weft_engine_check(f->a, &f->err), WEFT_OK, "%s: sound before", row[i].name);
         damage(f, row[i].sql, &lease.id);
-        struct weft_pass_report report = check_told(f, 1, 0, &lease.id);
-        ok(problems(&report) == 100 && report.handled == 0, "%s: is told", row[i].name);
-        is_int(weft_engine_check(f->a, &f->err), WEFT_CORRUPT, "%s: as the doctor does",
+        struct weft_pass_report report = check_logged(f, 1, 0, &lease.id);
+        ok(problems(&report) == 100 && report.handled == 0, "%s: is reported", row[i].name);
+        is_int(weft_engine_check(f->a, &f->err), WEFT_CORRUPT, "%s: the doctor reports it too",
                row[i].name);
         wipe(f, &lease.id);
     }
@@ -291,11 +291,12 @@ CASE(invariant_rows_without_their_execution)
     }
     damage(f, "DELETE FROM @execution WHERE id = #", &living.id);
     damage(f, "DELETE FROM @execution WHERE id = #", &over.id);
-    struct weft_pass_report report = check_told(f, 1, is_pg(f) ? 0 : 1, is_pg(f) ? &over.id : NULL);
+    struct weft_pass_report report =
+        check_logged(f, 1, is_pg(f) ? 0 : 1, is_pg(f) ? &over.id : NULL);
     is_int(problems(&report), 3000, "a living row, an outcome, and an attempt of the first");
     /* PostgreSQL sees that the attempt still has its execution; SQLite cannot. */
     is_int(counter_of(&report, "repaired"), is_pg(f) ? 0 : 1,
-           "what has a living row is left alone");
+           "rows of a living execution are left alone");
     if (is_pg(f)) {
         wipe(f, &living.id);
         wipe(f, &over.id);
@@ -315,12 +316,12 @@ CASE(invariant_orphans_are_removed)
         weft_id_new(&id, f->now_us, -1);
         damage(f, sql[i], &id);
         is_int(weft_engine_check(f->a, &f->err), WEFT_CORRUPT, "orphan %zu is there", i);
-        struct weft_pass_report report = check_told(f, 0, 1, &id);
+        struct weft_pass_report report = check_logged(f, 0, 1, &id);
         ok(problems(&report) == 1000 && counter_of(&report, "repaired") == 1 && report.handled == 1,
            "orphan %zu is found and removed", i);
         is_int(weft_engine_check(f->a, &f->err), WEFT_OK,
                "the check passes when the orphan is removed");
-        report = check_told(f, 0, 0, NULL);
+        report = check_logged(f, 0, 0, NULL);
         is_int(problems(&report), 0, "a further pass finds no problem");
     }
     is_int(attempts(f, &kept.id).count, 1, "the attempts of others stay");
@@ -355,7 +356,7 @@ CASE(invariant_a_key_of_another_is_left)
 {
     struct weft_id id = submit_ok(f, &(struct weft_spec){.kind = "job", .key = "mine"});
     damage(f, add_key, &id);
-    struct weft_pass_report report = check_told(f, 1, 0, &id);
+    struct weft_pass_report report = check_logged(f, 1, 0, &id);
     ok(problems(&report) == 1000 && counter_of(&report, "repaired") == 0, "told, not removed");
     wipe(f, &id);
 }
@@ -373,25 +374,29 @@ CASE(invariant_filters)
     damage(f, add_progress, &orphan);
 
     struct weft_pass_report report = check_with(f, &(struct weft_pass_config){.ns = "nowhere"});
-    ok(counter_of(&report, "sampled") == 0 && problems(&report) == 0, "nothing is nowhere");
+    ok(counter_of(&report, "sampled") == 0 && problems(&report) == 0,
+       "a pass of an unknown namespace samples nothing");
     report = check_with(f, &(struct weft_pass_config){.ns = "default"});
-    ok(counter_of(&report, "sampled") == 1 && problems(&report) == 0, "what is sound alone");
+    ok(counter_of(&report, "sampled") == 1 && problems(&report) == 0,
+       "a pass of the sound namespace finds no problem");
     report = check_with(f, &(struct weft_pass_config){.ns = "theirs"});
-    ok(counter_of(&report, "sampled") == 1 && problems(&report) == 1, "what is broken alone");
+    ok(counter_of(&report, "sampled") == 1 && problems(&report) == 1,
+       "a pass of the broken namespace finds the problem");
     /* A range that cannot be taken for "all". */
     uint8_t first = part < 128 ? 128 : 1, last = part < 128 ? 255 : 127;
     report =
         check_with(f, &(struct weft_pass_config){.partition_first = first, .partition_last = last});
-    is_int(problems(&report), 0, "other partitions");
+    is_int(problems(&report), 0, "a pass of other partitions finds no problem");
     report =
         check_with(f, &(struct weft_pass_config){.partition_first = (uint8_t)(part ? part : 0),
                                                  .partition_last = (uint8_t)(part ? part : 1)});
-    ok(problems(&report) == 1001 && counter_of(&report, "repaired") == 1, "this one");
+    ok(problems(&report) == 1001 && counter_of(&report, "repaired") == 1,
+       "a pass of the partition repairs the row");
     wipe(f, &there);
     is_int(state_of(f, &here), WEFT_STATE_READY, "the sound one is as it was");
 }
 
-/* ---- Nothing is told that is not so ---------------------------------------------------------- */
+/* ---- No false reports ------------------------------------------------------------------------ */
 
 enum { CREWS = 4, SOME = 5 };
 

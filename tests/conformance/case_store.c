@@ -2,7 +2,7 @@
 
 /*
  * Stores that are not what they should be: damaged, foreign, forbidden, locked, full. Each is one
- * clear error with a code of its own; what is not ours is left as it is.
+ * clear error with a code of its own; a foreign file or schema is left as it is.
  */
 
 #include "conformance.h"
@@ -39,7 +39,7 @@ static void expect_refused(const char *url, enum weft_rc want, const char *name)
     struct weft_err err;
     enum weft_rc rc = try_open(&(struct weft_engine_config){.url = url}, &err);
     ok(rc == want && err.rc == want, "%s: %s (got %s)", name, weft_rc_wire(want), weft_rc_wire(rc));
-    ok(rc && err.text[0], "%s: and says why: %s", name, rc ? err.text : "");
+    ok(rc && err.text[0], "%s: the error has a text: %s", name, rc ? err.text : "");
 }
 
 CASE(store_bad_urls)
@@ -173,7 +173,7 @@ CASE(store_file_foreign)
 {
     if (!on_sqlite(f))
         return;
-    /* A store of ours whose mark is taken away is anybody's database with tables in it. */
+    /* A store without its mark is a foreign database with tables in it. */
     const char *path = make_store(f, "-foreign");
     size_t size, after;
     char *data = read_file(f, path, &size);
@@ -208,15 +208,15 @@ CASE(store_file_wrong_place)
     remove_file(f, folder);
 }
 
-/* Opens without rights; root has all, so it becomes the user nobody first. */
-static int open_as_nobody(const char *url)
+/* Opens without rights; root has all rights, so it becomes an ordinary user first. */
+static int open_without_rights(const char *url)
 {
     (void)fflush(NULL);
     pid_t child = fork();
     if (child == 0) {
-        const struct passwd *nobody = getpwnam("nobody");
+        const struct passwd *user = getpwnam("nobody");
         struct weft_err err;
-        if (geteuid() == 0 && (!nobody || setgid(nobody->pw_gid) || setuid(nobody->pw_uid)))
+        if (geteuid() == 0 && (!user || setgid(user->pw_gid) || setuid(user->pw_uid)))
             _exit(WEFT_RC_COUNT);
         _exit((int)try_open(&(struct weft_engine_config){.url = url}, &err));
     }
@@ -237,16 +237,16 @@ CASE(store_file_forbidden)
     } row[] = {{"unreadable", 0}, {"read only", 0444}};
     for (size_t i = 0; i < WEFT_LEN(row); i++) {
         is_int(chmod(path, row[i].mode), 0, "%s: made so", row[i].name);
-        int rc = open_as_nobody(url_of(f, path));
+        int rc = open_without_rights(url_of(f, path));
         if (rc == WEFT_RC_COUNT)
-            tap_skip("there is no user nobody");
+            tap_skip("there is no user without rights");
         else
             is_int(rc, WEFT_FORBIDDEN, "%s: forbidden", row[i].name);
     }
     remove_file(f, path);
     const char *folder = beside(f, "-closed");
     is_int(mkdir(folder, 0555), 0, "a folder that may be read but not written");
-    is_int(open_as_nobody(url_of(f, weft_arena_printf(f->arena, "%s/x.db", folder))),
+    is_int(open_without_rights(url_of(f, weft_arena_printf(f->arena, "%s/x.db", folder))),
            WEFT_FORBIDDEN, "a new file there: forbidden");
     (void)rmdir(folder);
 }

@@ -27,7 +27,7 @@ static void poll(struct fixture *f, struct weft_engine *engine)
 static int32_t queue_of(struct fixture *f, struct weft_engine *engine, const char *tenant)
 {
     const struct weft_resolved spec = {
-        .ns = "default", .lane = "default", .kind = "job", .tenant = tenant, .capset = ""};
+        .ns = "default", .lane = "default", .kind = "job", .tenant = tenant, .needs = ""};
     const struct weft_queue *queue = NULL;
     is_int(weft_intern_queues(engine, &spec, NULL, 1, &queue, NULL, &f->err), WEFT_OK,
            "the queue of %s", tenant);
@@ -89,7 +89,8 @@ CASE(unused_row_is_wanted_again)
     retire_all(f);
     is_int(row_state(f, WEFT_INTERNED_QUEUE, queue), RETIRED, "the queue is retired");
     is_int(row_state(f, WEFT_INTERNED_NAME, name), RETIRED, "the name is retired");
-    is_int(queue_of(f, f->a, "acme"), queue, "a cache that was not told goes on with its id");
+    is_int(queue_of(f, f->a, "acme"), queue,
+           "a process that has not polled goes on with the cached id");
     is_int(row_state(f, WEFT_INTERNED_QUEUE, queue), RETIRED,
            "the cached id leaves the queue retired");
     poll(f, f->a);

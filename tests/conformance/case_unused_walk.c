@@ -84,7 +84,7 @@ static uint64_t counted(const struct weft_pass_report *report, int counter)
 static int32_t queue_in(struct fixture *f, struct weft_engine *engine, const char *tenant)
 {
     const struct weft_resolved spec = {
-        .ns = "default", .lane = "default", .kind = "job", .tenant = tenant, .capset = ""};
+        .ns = "default", .lane = "default", .kind = "job", .tenant = tenant, .needs = ""};
     const struct weft_queue *queue = NULL;
     enum weft_rc rc = weft_intern_queues(engine, &spec, NULL, 1, &queue, NULL, &f->err);
     if (rc)
@@ -269,7 +269,7 @@ CASE(unused_names_wanted_between_retired_and_removed)
     is_int(queue_state(f, queue), KEPT, "the queue is kept for the whole time");
 }
 
-/* A process that was not told of it writes the id from its cache: the walk meets it. */
+/* A process that has not polled yet writes the id from its cache: the walk meets that row. */
 CASE(unused_names_written_from_a_cache)
 {
     begin(f);
@@ -336,7 +336,7 @@ static void want_queue(struct between *between)
 {
     struct weft_poll told;
     is_int(weft_engine_poll(between->f->b, between->f->arena, &told, &between->f->err), WEFT_OK,
-           "an operation's process is told");
+           "the process of the operation polls");
     between->queue = queue_in(between->f, between->f->b, "acme");
 }
 
@@ -389,7 +389,7 @@ CASE(unused_names_read_after_they_came_back)
     (void)name_in(f, f->a, WEFT_NAME_TENANT, "last");
     walk_to_retired(f);
     struct weft_poll told;
-    is_int(weft_engine_poll(f->b, f->arena, &told, &f->err), WEFT_OK, "the reader is told");
+    is_int(weft_engine_poll(f->b, f->arena, &told, &f->err), WEFT_OK, "the reader polls");
     forward_ms(f, HOUR_MS);
     (void)walk(f);
     is_int(name_state(f, tenant), GONE, "the tenant is removed");
@@ -500,8 +500,8 @@ CASE(unused_names_beside_an_older_binary)
     is_int(oldest_binary(f), before, "the old binary may go on");
     forward_ms(f, HOUR_MS);
     (void)walk(f);
-    is_int(queue_state(f, queue), RETIRED, "when it is gone the queue is retired");
-    ok(oldest_binary(f) > before, "and no older binary may come: %" PRId64 " after %" PRId64,
+    is_int(queue_state(f, queue), RETIRED, "the queue is retired when that server is gone");
+    ok(oldest_binary(f) > before, "no older binary may come any more: %" PRId64 " after %" PRId64,
        oldest_binary(f), before);
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The twelve defects of flows our ancestor is known for, one case each: what it got wrong is said
- * above the case. Where else each is shown, with all that is asked of flows:
+ * The twelve defects of flows our ancestor is known for, one case each: the comment above a
+ * case names the defect. Where else each is shown, with all that is asked of flows:
  *
  *   key, duplicate, conflict of keys      http/flows.http, cli/flow.sh, fault flow_submit
  *   growth: stale revision, names, cycles http/flows.http, model/flowmodel, unit/graph
@@ -109,13 +109,14 @@ CASE(weakness_f02_late_edges_resolve)
     end_node(f, &flow, "a", true);
     end_node(f, &flow, "b", false);
     struct weft_node node = {.name = "x", .spec = {.kind = "x"}, .after = good, .after_count = 1};
-    is_int(grow(f, &flow, 1, &node, &x), WEFT_OK, "after what has succeeded");
+    is_int(grow(f, &flow, 1, &node, &x), WEFT_OK, "a node is added behind a succeeded one");
     is_int(state_of(f, &x), WEFT_STATE_READY, "a node after a succeeded one is ready");
     node = (struct weft_node){.name = "y", .spec = {.kind = "y"}, .after = bad, .after_count = 1};
-    is_int(grow(f, &flow, 2, &node, &y), WEFT_OK, "after what has failed");
+    is_int(grow(f, &flow, 2, &node, &y), WEFT_OK, "a node is added behind a failed one");
     is_int(state_of(f, &y), WEFT_STATE_SKIPPED, "a node after a failed one is skipped");
     node = (struct weft_node){.name = "z", .spec = {.kind = "z"}, .after = open, .after_count = 2};
-    is_int(grow(f, &flow, 3, &node, &z), WEFT_OK, "after that and what is open");
+    is_int(grow(f, &flow, 3, &node, &z), WEFT_OK,
+           "a node is added behind a succeeded and an open one");
     is_int(state_of(f, &z), WEFT_STATE_BLOCKED, "a node after an open one is blocked");
     end_node(f, &flow, "c", true);
     is_int(state_of(f, &z), WEFT_STATE_READY, "the node is ready when the open one succeeds");
@@ -134,7 +135,7 @@ CASE(weakness_f03_all_is_all)
     is_str(states(f, &flow), "rsss", "three nodes have succeeded");
 }
 
-/* F4: what was interrupted was lost, what was delivered again was counted again. */
+/* F4: an interrupted completion was lost, a completion delivered again was counted again. */
 CASE(weakness_f04_delivered_again_changes_nothing)
 {
     struct drawn flow;
@@ -151,10 +152,11 @@ CASE(weakness_f04_delivered_again_changes_nothing)
                 ? "INSERT INTO weft.completion (flow, id, at) SELECT flow, id, 0 FROM weft.outcome"
                 : "INSERT INTO completion (flow, num, at) SELECT flow, num, 0 FROM outcome");
         cascade(f, i % 2 ? f->a : f->b, &flow);
-        is_str(states(f, &flow), "srrbb", "one upstream is one, however often it is told");
+        is_str(states(f, &flow), "srrbb",
+               "a completion that is delivered again does not count again");
     }
     end_node(f, &flow, "b", true);
-    is_str(states(f, &flow), "ssrrr", "two are two");
+    is_str(states(f, &flow), "ssrrr", "a second upstream counts");
 }
 
 /* F5: a late result made a running child claimable again. */
@@ -267,7 +269,7 @@ CASE(weakness_f08_groups_that_wait_hold_up_no_other)
     is_str(states(f, &last), "scrr", "the last one is dispatched all the same");
 }
 
-/* F9: cancelling a flow rewrote members that had ended, told their ends twice, took "pending" for
+/* F9: cancelling a flow rewrote ended members, reported their ends twice, took "pending" for
  * nothing, kept no reason and no lease in mind, and succeeded where there was no flow. */
 CASE(weakness_f09_cancel_leaves_ended_members)
 {
@@ -288,9 +290,9 @@ CASE(weakness_f09_cancel_leaves_ended_members)
     cancel_flow(f, &flow, WEFT_FLOW_CANCEL_ALL);
     is_int(drain(f, &flow), 0, "a repeated cancel cancels nothing");
     is_int(completions(f), 0, "no completion is left for the scanner after the repeated cancel");
-    struct weft_flow_cancelling nobody = {.ns = "default", .how = WEFT_FLOW_CANCEL_ALL};
+    struct weft_flow_cancelling absent = {.ns = "default", .how = WEFT_FLOW_CANCEL_ALL};
     enum weft_flow_state state;
-    is_int(weft_engine_flow_cancel(f->a, &nobody, &state, NULL, &f->err), WEFT_NOT_FOUND,
+    is_int(weft_engine_flow_cancel(f->a, &absent, &state, NULL, &f->err), WEFT_NOT_FOUND,
            "a cancel of an unknown flow is not found");
 }
 
@@ -301,7 +303,7 @@ CASE(weakness_f09_pending_spares_running_members)
     submit_drawn(f, &flow);
     struct weft_claimed running = claim_node(f, "a");
     cancel_flow(f, &flow, WEFT_FLOW_CANCEL_PENDING);
-    is_int(drain(f, &flow), 3, "all but what runs");
+    is_int(drain(f, &flow), 3, "all but the running node are cancelled");
     is_str(states(f, &flow), "Rccc", "the running node runs on");
     is_int(complete(f, f->a, &running, "1").err.rc, WEFT_OK,
            "the completion of the running node is accepted");
@@ -333,13 +335,13 @@ CASE(weakness_f10_graphs_are_checked)
     node_of(&flow, "q")->k = 2;
     submit_drawn(f, &flow);
     end_node(f, &flow, "a", true);
-    is_str(states(f, &flow), "srrb", "one is not two");
+    is_str(states(f, &flow), "srrb", "one success does not reach a quorum of two");
     end_node(f, &flow, "c", true);
-    is_str(states(f, &flow), "scsr", "k is what it says");
+    is_str(states(f, &flow), "scsr", "two successes reach a quorum of two");
 }
 
-/* F11: flows never ended; what was claimed while its flow was being cancelled stayed. (Deep chains,
- * large graphs and the bound of a hop: flowmodel sizes. Results: flow_claim_*.) */
+/* F11: flows never ended; members claimed while their flow was being cancelled stayed. (Deep
+ * chains, large graphs and the bound of a hop: flowmodel sizes. Results: flow_claim_*.) */
 CASE(weakness_f11_flows_end)
 {
     struct drawn flow;

@@ -8,6 +8,7 @@
 #include "base/json.h"
 #include "engine/admin/workers.h"
 #include "engine/flow/flow.h"
+#include "engine/limit/budgets.h"
 #include "engine/limit/gates.h"
 #include "engine/limit/why.h"
 #include "engine/wait/wait.h"
@@ -130,4 +131,59 @@ CASE(why_suspended)
     struct weft_err err = {0};
     is_int(weft_engine_suspend(f->a, &item, 1, f->arena, &answer, &err), WEFT_OK, "suspended");
     expect_why(f, &lease.id, "suspended", "waits for signals at approval; it times out at ");
+}
+
+static void put_budget(struct fixture *f, const struct weft_budget *budget)
+{
+    struct weft_err err = {0};
+    is_int(weft_engine_budget_put(f->b, "default", budget, &err), WEFT_OK, "budget %s is put: %s",
+           budget->name, err.text);
+}
+
+CASE(why_budget)
+{
+    static const char *const named[] = {"team"};
+    struct weft_budget_dimension tokens = {.name = "tokens", .hard = 100, .estimate = 30};
+    struct weft_budget budget = {.name = "team", .dimension = &tokens, .dimension_count = 1};
+    const struct weft_amount much = {.dimension = "tokens", .amount = 500};
+    const struct weft_spec spec = {.kind = "job", .budgets = named, .budget_count = 1};
+    struct weft_spec costly = spec;
+    costly.cost = &much;
+    costly.cost_count = 1;
+    see_worker(f, NULL, 0);
+    struct weft_id first = submit_ok(f, &spec);
+    expect_why(f, &first, "ready", "may take it");
+    put_budget(f, &budget);
+    expect_why(f, &first, "ready", "may take it");
+    for (int i = 0; i < 3; i++)
+        (void)submit_ok(f, &spec);
+    is_int(claim(f, f->b, 10).count, 3, "the budget has room for three");
+    struct weft_id last = submit_ok(f, &spec), large = submit_ok(f, &costly);
+    expect_why(f, &last, "budget",
+               "budget 'team' has 10 of 100 tokens left beside 90 reserved by what runs, and it "
+               "costs 30");
+    expect_why(f, &last, "budget", "reset by an operator");
+    expect_why(f, &large, "budget", "it costs 500 tokens and budget 'team' allows 100 in all");
+    budget.every_ms = 3600000;
+    put_budget(f, &budget);
+    expect_why(f, &last, "budget", "the budget is reset at ");
+    tokens.hard = 1000;
+    put_budget(f, &budget);
+    expect_why(f, &last, "ready", "may take it");
+}
+
+CASE(why_names_holders_of_a_lane)
+{
+    put_lane(f, f->a, &(struct weft_lane){.name = "default", .max_running = 1});
+    (void)submit_job(f);
+    struct weft_id waits = submit_job(f);
+    struct weft_claimed lease = claim_one(f, f->a);
+    struct weft_why why = {0};
+    struct weft_err err = {0};
+    char id[WEFT_ID_TEXT];
+    const struct weft_wait_asking asking = {.id = waits, .ns = "default"};
+    is_int(weft_engine_why(f->b, &asking, f->arena, &why, &err), WEFT_OK, "answered: %s", err.text);
+    weft_id_print(&lease.id, id);
+    ok(why.detail && strstr(why.detail, id), "the detail names the execution that runs: %s",
+       why.detail ? why.detail : "");
 }

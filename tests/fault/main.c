@@ -9,7 +9,7 @@
  * What must hold:
  *   - contention and connections lost are not noticed by the caller. SQLite cannot say what became
  *     of a commit that was not answered; then, and only then, the answer is outcome_unknown;
- *   - what was answered is there; what was not answered is there wholly or not at all;
+ *   - an answered call is in the store; an unanswered call is there wholly or not at all;
  *   - a repeat, where weft.h allows it, gets the right answer and doubles nothing;
  *   - epochs never go back, and the invariants of the whole store hold.
  *
@@ -18,6 +18,7 @@
  * they found lies in shared memory, and the points are given when all have ended.
  */
 
+#include "budget.h"
 #include "flow.h"
 #include "sequence.h"
 #include "wait.h"
@@ -99,7 +100,7 @@ static bool any_item_is(const struct heard *heard, enum weft_rc rc)
     return false;
 }
 
-/* What is wrong with the answer alone, given what struck. */
+/* The mistake in the answer alone, given the fault; NULL when there is none. */
 static const char *judge_answer(const struct loop *loop, enum weft_fault_kind kind)
 {
     const struct heard *heard = loop->heard;
@@ -109,14 +110,14 @@ static const char *judge_answer(const struct loop *loop, enum weft_fault_kind ki
     if (good && loop->sequence->counts && heard->number != ITEMS)
         return "the number in the answer is wrong";
     if (good)
-        return NULL; /* see look_after() for a full disk that was not told */
+        return NULL; /* see look_after() for a full disk that was not reported */
     if (kind == WEFT_FAULT_FULL)
         return heard->rc == WEFT_STORAGE_FULL || any_item_is(heard, WEFT_STORAGE_FULL)
                    ? NULL
-                   : "a full disk was not told";
+                   : "a full disk was not reported";
     bool may_be_unknown = !on_pg() && kind != WEFT_FAULT_FAIL;
     bool unknown = heard->unknown || any_item_is(heard, WEFT_UNAVAILABLE);
-    return may_be_unknown && unknown ? NULL : "the caller noticed what could be retried";
+    return may_be_unknown && unknown ? NULL : "the caller got an error that could be retried";
 }
 
 /* ---- After the strike ------------------------------------------------------------------------ */
@@ -177,7 +178,7 @@ static const char *look_after(struct loop *loop, struct run *run, enum weft_faul
     /* Behind the commit comes what is only a hint, like the name of a queue that is new here. */
     if (!wrong && kind == WEFT_FAULT_FULL && !loop->heard->rc && all_items_ok(loop->heard) &&
         run_done_count(run, loop->clean, loop->heard) != ITEMS)
-        wrong = "a full disk was not told";
+        wrong = "a full disk was not reported";
     if (!wrong)
         wrong = loop->sequence->no_repeat ? go_on_after_a_look(run, loop->clean)
                                           : repeat(run, loop->clean, loop->heard);
@@ -378,5 +379,6 @@ int main(int argc, char **argv)
     (void)munmap(shared, sizeof(*shared));
     flow_faults(wanted, argc, argv);
     wait_faults(wanted, argc, argv);
+    budget_faults(wanted, argc, argv);
     return tests_end();
 }

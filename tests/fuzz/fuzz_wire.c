@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Messages: the first byte chooses the type, the rest is JSON. What is read is written, read and
- * written again: both texts must be the same.
+ * Messages: the first byte chooses the type, the rest is JSON. An accepted message is written, read
+ * and written again: both texts must be the same.
  */
 
 #include "fuzz/fuzz.h"
@@ -26,6 +26,8 @@ static const struct weft_wire_type *const types[] = {
     &weft_wire_flow_cancelled, &weft_wire_flow,           &weft_wire_flow_page,
     &weft_wire_token_spec,     &weft_wire_token_rotation, &weft_wire_token,
     &weft_wire_token_made,     &weft_wire_flow_edging,    &weft_wire_flow_linked,
+    &weft_wire_gate,           &weft_wire_budget,         &weft_wire_charge,
+    &weft_wire_usage,          &weft_wire_reported,
 };
 
 static void write_to(const struct weft_wire_type *type, const void *item, struct weft_buf *buf)
@@ -84,14 +86,14 @@ static void check_again(const struct weft_wire_type *type, const void *item,
 static void read_error(const struct weft_json *value, struct weft_arena *arena)
 {
     struct weft_err err = {0}, read = {0};
-    enum weft_fence fence = WEFT_FENCE_NONE;
-    if (weft_wire_read_error(value, arena, &read, &fence, &err))
+    struct weft_wire_detail detail;
+    if (weft_wire_read_error(value, arena, &read, &detail, &err))
         return;
     struct weft_buf buf;
     struct weft_json_writer out;
     weft_buf_init(&buf, 1 << 20);
     weft_json_writer_init(&out, &buf);
-    weft_wire_write_error(&read, fence, &out);
+    weft_wire_write_error(&read, &detail, &out);
     weft_buf_done(&buf);
 }
 

@@ -73,7 +73,7 @@ def same(got, wanted, what):
 
 
 class Caller:
-    """A client of one namespace that expects what it is told to."""
+    """A client of one namespace; fails when a status is not the expected one."""
 
     def __init__(self, bench, namespace, server=None):
         self.bench, self.namespace = bench, namespace
@@ -224,12 +224,12 @@ def waiting_claims(bench):
         caller = Caller(bench, "waiting-claims")
         ids = [caller.post("/v1/executions", {"kind": "k"}, 201)["id"] for _ in range(32)]
         got = [future.result(PATIENCE_S) for future in futures]
-    same(sorted(item["id"] for items in got for item in items), sorted(ids), "what was claimed")
-    same({len(items) for items in got}, {1}, "how many each got")
+    same(sorted(item["id"] for items in got for item in items), sorted(ids), "claimed ids")
+    same({len(items) for items in got}, {1}, "items per claim")
 
 
 def gone_client(bench):
-    """waiting: what was for a client that went away is there for the next"""
+    """waiting: after a client went away the next one claims its execution"""
     caller = Caller(bench, "gone-client")
     for turn in range(5):
         gone = Caller(bench, "gone-client")
@@ -238,7 +238,7 @@ def gone_client(bench):
         gone.client.close()
         made = caller.post("/v1/executions", {"kind": f"k{turn}"}, 201)
         got = caller.claim(worker="here", wait_ms=20000)
-        same([item["id"] for item in got], [made["id"]], "what the next one got")
+        same([item["id"] for item in got], [made["id"]], "ids that the next client claimed")
         same(got[0]["attempt"], 1, "the attempt")
 
 
@@ -289,7 +289,7 @@ def sparse_pages(bench):
             if page["next"] is None:
                 break
             after = f"&after={page['next']}"
-        same(seen, [wanted], "what was found")
+        same(seen, [wanted], "ids found")
 
 
 def lines_of_2600(bench):
@@ -371,7 +371,7 @@ def full_queue(bench):
                 refused += 1
             if refused:
                 break
-        assert refused, "nothing was ever refused"
+        assert refused, "no submission was refused"
         caller = Caller(bench, "full-queue", server)
         for one in accepted:
             caller.send("GET", f"/v1/executions/{one}")
@@ -401,7 +401,7 @@ def full_memory(bench):
 
 
 def stop_with_waiters(bench):
-    """waiting: a server that stops answers those who wait"""
+    """waiting: a server that stops answers waiting calls"""
     with server_of_its_own(bench, "stop", []) as server:
         made = Caller(bench, "stop", server).post("/v1/executions", {"kind": "k"}, 201)
 
@@ -459,6 +459,7 @@ def filters_of_the_document(bench):
     caller = Caller(bench, "filters-of-the-document")
     made = caller.post("/v1/executions", {"kind": "k"}, 201)
     flow = caller.post("/v1/flows", {"nodes": [{"name": "a", "kind": "k"}]}, 201)
+    caller.send("PUT", "/v1/budgets/b", {"dimensions": {"tokens": {}}})
     values = {"lane": "l", "kind": "k", "state": "failed", "tag": "a:b", "tenant": "t", "key": "k",
               "limit": "7", "wait_ms": "0", "flow": flow["id"],
               "name": "n"}
@@ -466,7 +467,8 @@ def filters_of_the_document(bench):
         if operation.method != "GET":
             continue
         owner = flow if operation.path.startswith("/v1/flows") else made
-        path = operation.path.replace("{id}", owner["id"]).replace("{lane}", "l").replace("{gate}", "g")
+        path = operation.path.replace("{id}", owner["id"]).replace("{lane}", "l")
+        path = path.replace("{gate}", "g").replace("{budget}", "b")
         for parameter in operation.content.get("parameters", []):
             if parameter.get("in") == "query" and parameter["name"] in values:
                 caller.send("GET", f"{path}?{parameter['name']}={values[parameter['name']]}")

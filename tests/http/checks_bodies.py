@@ -17,7 +17,7 @@ def empty_bodies(bench):
         if declared is None:
             continue
         path = operation.path.replace("{id}", made).replace("{lane}", "l").replace("{worker}", "w")
-        path = path.replace("{gate}", "g")
+        path = path.replace("{gate}", "g").replace("{budget}", "b")
         answer = caller.send(operation.method, path.replace("{name}", "intake"), None, None)
         said = "has no body" in answer.body.decode()
         same(said, declared["required"], f"{operation}: refused for want of a body")
@@ -42,7 +42,7 @@ def lines_of_specs(bench):
                       None, ("conflict", 9), ("invalid_json", 10), ("invalid_json", 11), None],
              f"the errors of {kind}")
         same(items[5]["duplicate"], True, "the second of the same key")
-        same(items[2]["id"], items[5]["id"], "and its id")
+        same(items[2]["id"], items[5]["id"], "the id of the repeated line")
         assert items[1]["error"]["message"].startswith("line 4: "), items[1]
         same(items[4]["error"]["field"], "colour", "the field to blame")
         same(namespaced.send("GET", f"/v1/executions/{items[0]['id']}/payload").body, b'{"n": 1}',
@@ -61,7 +61,7 @@ def lines_as_answer(bench):
     assert answer.body.endswith(b"\n"), answer.body
     items = [json.loads(line) for line in answer.body.splitlines()]
     same([item.get("state") for item in items], ["ready", None, "ready"], "the states")
-    same((items[1]["error"]["field"], items[1]["line"]), ("kind", 3), "what was refused")
+    same((items[1]["error"]["field"], items[1]["line"]), ("kind", 3), "the refused item")
 
 
 def lines_limits(bench):
@@ -126,7 +126,7 @@ def packed_bodies(bench):
 
 
 def packed_wrongly(bench):
-    """encodings: what cannot be unpacked is 400, what is not known 415"""
+    """encodings: a body that cannot be unpacked is 400, an unknown encoding 415"""
     caller = Caller(bench, "packed-wrongly")
     spec = b'{"kind": "k"}'
     for name, pack in PACKERS.items():
@@ -138,18 +138,18 @@ def packed_wrongly(bench):
             assert error["hint"], "no hint"
         refused = caller.send("POST", "/v1/executions", pack(b"no"), 400,
                               [("Content-Encoding", name)]).json()
-        same(refused["error"]["code"], "invalid_json", "what is inside")
+        same(refused["error"]["code"], "invalid_json", "code for a packed 'no'")
     for names in (["br"], ["deflate"], ["gzip, zstd"], ["gzip", "gzip"], ["identity", "br"]):
         answer = caller.send("POST", "/v1/executions", spec, 415,
                              [("Content-Encoding", name) for name in names])
         same(answer.json()["error"]["code"], "unsupported_media_type", f"the code of {names}")
-        same(answer.header("Accept-Encoding"), "gzip, zstd", f"what {names} is told")
+        same(answer.header("Accept-Encoding"), "gzip, zstd", f"encodings offered after {names}")
         assert answer.json()["error"]["hint"], "no hint"
     answer = caller.send("POST", "/v1/claims", b'{"worker": "w"}\n', 415, [LINES])
     same(answer.json()["error"]["field"], "Content-Type", "lines where none are taken")
     same((answer.header("Accept"), answer.header("Accept-Encoding")), ("application/json", None),
-         "what such a client is told")
-    same(caller.send("GET", "/v1/executions").json()["items"], [], "what was stored")
+         "Accept and Accept-Encoding of the answer")
+    same(caller.send("GET", "/v1/executions").json()["items"], [], "stored executions")
 
 
 def bombs(bench):

@@ -30,14 +30,15 @@ def listed_origins(bench):
                     ("DELETE", "/v1/executions", 405, None), ("GET", "/healthz", 200, None)):
                 answer = ask(caller, method, path, origin, status, body=body)
                 same((answer.header(ALLOWED), answer.header(VARY)), (origin, "Origin"),
-                     f"{method} {path}: what the browser is told")
+                     f"{method} {path}: the CORS headers")
                 for name in ("X-Request-Id", "Retry-After", "Location"):
                     assert name in answer.header(EXPOSED).split(", "), f"{name} is not exposed"
                 same(answer.header("Access-Control-Allow-Credentials"), None, "credentials")
         lines = ask(caller, "GET", "/v1/executions", APP, 200, [("Accept", "application/x-ndjson")])
         same((lines.header(ALLOWED), len(lines.body.splitlines())), (APP, 2), "a stream")
         plain = caller.send("GET", "/v1/executions")
-        same((plain.header(ALLOWED), plain.header(VARY)), (None, "Origin"), "who is in no browser")
+        same((plain.header(ALLOWED), plain.header(VARY)), (None, "Origin"),
+             "the CORS headers of a client without an origin")
 
 
 def other_origins(bench):
@@ -50,9 +51,9 @@ def other_origins(bench):
             error = answer.json()["error"]
             same(error["code"], "forbidden", f"the code of {origin}")
             assert "--cors-origin" in error["hint"], error
-            same(answer.header(ALLOWED), None, f"what the browser of {origin} is told")
+            same(answer.header(ALLOWED), None, f"Access-Control-Allow-Origin for {origin}")
             same(preflight(caller, "/v1/executions", origin, 403).header(ALLOWED), None, origin)
-        same(caller.send("GET", "/v1/executions").json()["items"], [], "what was stored")
+        same(caller.send("GET", "/v1/executions").json()["items"], [], "stored executions")
 
 
 def without_tokens(bench):
@@ -85,17 +86,17 @@ def without_tokens(bench):
                                              ("GET", "/metrics", 200, None),
                                              ("POST", "/v1/executions", 201, {"kind": "k"})):
                 answer = caller.send(method, path, body, good if row[3] else 403, headers)
-                same(answer.header(ALLOWED), None, f"what the browser of {row} is told")
+                same(answer.header(ALLOWED), None, f"Access-Control-Allow-Origin for {row}")
                 assert row[3] or answer.json()["error"]["hint"], answer
             caller.send("GET", "/healthz", headers=headers)  # says nothing worth hiding
-        same(len(caller.send("GET", "/v1/executions").json()["items"]), stored, "what was stored")
+        same(len(caller.send("GET", "/v1/executions").json()["items"]), stored, "stored executions")
         token = caller.post("/v1/tokens", {"name": "t", "scopes": ["read"]}, 201)["token"]
         caller.send("GET", "/v1/executions", headers=[
             ("Host", "evil.example"), ("Authorization", f"Bearer {token}")])  # no page knows one
 
 
 def preflights(bench):
-    """cors: a browser is told what its page may send"""
+    """cors: a preflight lists what a page may send"""
     with server_of_its_own(bench, "preflight", ["--cors-origin", APP, "--tokens"]) as server:
         caller = Caller(bench, "preflights", server)
         for path, methods in (("/v1/executions", {"POST", "GET", "HEAD"}),
@@ -121,7 +122,8 @@ def any_origin(bench):
     with server_of_its_own(bench, "any", ["--cors-origin", "*", "--tokens"]) as server:
         caller = Caller(bench, "any-origin", server)
         answer = ask(caller, "GET", "/v1/executions", "https://who.knows", 401)
-        same((answer.header(ALLOWED), answer.header(VARY)), ("*", None), "what is told")
+        same((answer.header(ALLOWED), answer.header(VARY)), ("*", None),
+             "the CORS headers of a server that allows any origin")
         same(preflight(caller, "/v1/claims", "null", 204).header(ALLOWED), "*", "a preflight")
 
 

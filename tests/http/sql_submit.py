@@ -66,8 +66,8 @@ def granting(tap, cluster, store):
     done = migrate(store, "--grant-submit", "application")
     tap.ok(done.returncode == 0 and "role application may submit by SQL" in done.stdout,
            "weft migrate --grant-submit grants it", done.stdout)
-    done = migrate(store, "--grant-submit", "nobody there")
-    tap.ok(done.returncode == 3 and 'no role "nobody there"' in done.stdout
+    done = migrate(store, "--grant-submit", "missing role")
+    tap.ok(done.returncode == 3 and 'no role "missing role"' in done.stdout
            and "hint: create it first" in done.stdout, "an unknown role is named", done.stdout)
     tap.equal(migrate(store, "--grant-submit", "application", "--check").returncode, 2,
               "--check and --grant-submit exclude each other")
@@ -345,7 +345,8 @@ def refusals(tap, cluster, server):
     cluster.sql(f"INSERT INTO {SCHEMA}.inbox (id, namespace, kind) VALUES ('{made}', 'default', 'again')")
     tap.ok(until(lambda: metric_sum(metrics(server), "weft_inbox_refused_total", 'reason="existing_id"') == 1, 20),
            "a row under an id that is taken is counted", made)
-    tap.equal(metric_sum(metrics(server), "weft_inbox_refused_total", 'reason="invalid"'), 1, "each once")
+    tap.equal(metric_sum(metrics(server), "weft_inbox_refused_total", 'reason="invalid"'), 1,
+              "each refused row counts once")
     session.close()
 
 

@@ -42,7 +42,7 @@ def trickle(readers, stop):
 
 
 def refused(tap, what, call):
-    """A call that finds no room, and how it is told."""
+    """A call that finds no room is refused with 503 and a hint."""
     began = time.monotonic()
     status, headers, answer = call()
     took = time.monotonic() - began
@@ -53,7 +53,7 @@ def refused(tap, what, call):
     tap.ok(4 < took < LATE_S, f"{what} waited a few seconds for it", f"{took:.1f} s")
     tap.ok("clients of this namespace" in error.get("message", "") and
            "half of answer_bytes" in error["message"] and "--answer-bytes" in error.get("hint", ""),
-           f"{what} is told which budget is full and what raises it", error)
+           f"the error of {what} names the full budget and the option that raises it", error)
 
 
 def full(tap, server):

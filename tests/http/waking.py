@@ -29,10 +29,10 @@ WINDOW_S = 10  # heartbeats come every 5 s, the clock is measured every 10 s: ea
 QUERIES_MAX, CPU_MAX, RSS_MAX_MB = 5, 0.01, 40
 GOODBYES, GOODBYE_MAX_MS = 9, 100
 TURNS, TURNS_MAX = 3, 8  # without the poll, and with
-TOLD, TELLS_MAX = 5, 30  # a poll once a second may be the first to see something
+NOTICES, TRIES_MAX = 5, 30  # a poll once a second may be the first to see something
 LONG_MS = 3600000
 RUNNING, WATCHERS, AT_ONCE = 1000, 10, 20  # executions, workers that hold them, in one cancel
-TOLD_HERE_S, TOLD_THERE_S = 1.0, 2.0  # p99 at the same replica, and at another
+NOTIFIED_HERE_S, NOTIFIED_THERE_S = 1.0, 2.0  # p99 at the same replica, and at another
 
 
 def allow_many_files():
@@ -49,7 +49,7 @@ def counting_cluster():
 
 
 def statements(cluster):
-    """How many statements weft has sent so far, without those of this test."""
+    """How many statements weft has sent so far, without the statements of this test."""
     return int(cluster.sql("SELECT coalesce(sum(calls), 0) FROM pg_stat_statements "
                            "WHERE query !~ 'pg_stat_statements'"))
 
@@ -141,11 +141,11 @@ def one_wakes_one(tap, servers, calls, turn):
     after = [Wakes(server) for server in servers]
     news = [a.news - b.news for a, b in zip(after, before)]
     poll = [a.poll - b.poll for a, b in zip(after, before)]
-    told = f"by news {news}, by the poll {poll}"
+    wakes = f"by news {news}, by the poll {poll}"
     tap.ok(max(news) <= 1 and max(poll) <= 1 and sum(news + poll) >= 1,
-           f"execution {turn}: one waiter is woken per replica, not all", told)
+           f"execution {turn}: one waiter is woken per replica, not all", wakes)
     if any(poll):
-        tap.note(f"execution {turn}: {told}")
+        tap.note(f"execution {turn}: {wakes}")
     return not any(poll)
 
 
@@ -196,7 +196,7 @@ def goodbyes(tap, cluster):
     servers = [serve(cluster.store("leave"), tap=tap) for _ in range(2)]
     calls = Calls(servers[0])
     runs = [goodbye_once(servers, calls, turn) for turn in range(2 * GOODBYES)]
-    tap.ok(all(same for _, same in runs), "each goodbye gives its one lease to the one that waits")
+    tap.ok(all(same for _, same in runs), "each goodbye gives its lease to the waiting claim")
     for place, where in enumerate(("the same replica", "another replica")):
         took = sorted(ms for ms, _ in runs[place::2])
         middle = statistics.median(took)
@@ -218,14 +218,14 @@ def listeners(cluster):
     return {int(row) for row in rows.split()}
 
 
-def tell_while_ringing(servers, calls, listener):
+def submit_while_ringing(servers, calls, listener):
     """Both replicas ring; the first one's notice arrives while the second waits for its answer."""
-    waiting = wait_for_work(servers[1], 1, "told")[0]
+    waiting = wait_for_work(servers[1], 1, "watched")[0]
     os.kill(listener, signal.SIGSTOP)
     try:
-        calls[1].good("POST", "/v1/executions", {"kind": "wake", "lane": "nobody"})
+        calls[1].good("POST", "/v1/executions", {"kind": "wake", "lane": "unwatched"})
         pause(0.05)  # it rings after the commit; nothing shows that it has
-        calls[0].good("POST", "/v1/executions", {"kind": "wake", "lane": "told"})
+        calls[0].good("POST", "/v1/executions", {"kind": "wake", "lane": "watched"})
     finally:
         os.kill(listener, signal.SIGCONT)
     status, _, body = waiting.answer()
@@ -242,22 +242,22 @@ def talking(tap, cluster):
     until(lambda: len(listeners(cluster) - others) == 1, 10)
     listener = (listeners(cluster) - others).pop()
     calls = [Calls(server) for server in servers]
-    for lane in ("told", "nobody"):  # so that both know the queues
+    for lane in ("watched", "unwatched"):  # so that both replicas know the queues
         calls[0].good("POST", "/v1/executions", {"kind": "wake", "lane": lane})
         calls[1].good("POST", "/v1/claims", {"worker": "w", "lanes": [lane], "wait_ms": 5000})
     before, answered = Wakes(servers[1]), []
-    told = 0
-    while told < TOLD and len(answered) < TELLS_MAX:
-        answered.append(tell_while_ringing(servers, calls, listener))
+    noticed = 0
+    while noticed < NOTICES and len(answered) < TRIES_MAX:
+        answered.append(submit_while_ringing(servers, calls, listener))
         after = Wakes(servers[1])
-        told = after.news - before.news
-    tap.note(f"woken while ringing: {told:.0f} times by notices, "
+        noticed = after.news - before.news
+    tap.note(f"woken while ringing: {noticed:.0f} times by notices, "
              f"{after.poll - before.poll:.0f} times by the poll")
     tap.ok(all(answered), "a claim at a replica that rings gets what the other one submits",
            answered)
-    # One that is not heard in time would leave them all to the poll.
-    tap.ok(told >= TOLD, "claims are woken by notices, not by the poll",
-           f"{told} notices of {len(answered)}")
+    # A notice that is not read in time would leave all wakes to the poll.
+    tap.ok(noticed >= NOTICES, "claims are woken by notices, not by the poll",
+           f"{noticed} notices of {len(answered)}")
     for some in calls:
         some.close()
     for server in servers:
@@ -317,20 +317,21 @@ def cancels(tap, cluster):
     when = cancel_all(calls, watchers)
     for watcher in watchers:
         watcher.thread.join(30)
-    tap.equal([w.failed for w in watchers if w.failed], [], "each lease is told once, as cancelled")
+    tap.equal([w.failed for w in watchers if w.failed], [],
+              "each lease is reported once, as cancelled")
     tap.equal(sum(len(w.heard) for w in watchers), RUNNING, "every cancelled lease is reported")
-    for place, (where, most) in enumerate((("the same replica", TOLD_HERE_S),
-                                           ("another replica", TOLD_THERE_S))):
+    for place, (where, most) in enumerate((("the same replica", NOTIFIED_HERE_S),
+                                           ("another replica", NOTIFIED_THERE_S))):
         took = [w.heard[i] - when[i] for w in watchers[place::2] for i in w.heard]
         if not took:
             continue
         p99 = percentile(took, 0.99)
-        tap.note(f"cancel to worker told on {where}: p50 {percentile(took, 0.5) * 1000:.1f} ms, "
+        tap.note(f"cancel to notice on {where}: p50 {percentile(took, 0.5) * 1000:.1f} ms, "
                  f"p99 {p99 * 1000:.1f} ms, at most {max(took) * 1000:.1f} ms")
         if SANITIZED:
             tap.skip("times of a build with sanitizers say nothing")
         else:
-            tap.ok(p99 < most, f"a worker on {where} is told within {most:.0f} s (p99)", p99)
+            tap.ok(p99 < most, f"a worker on {where} is notified within {most:.0f} s (p99)", p99)
     calls.close()
     for watcher in watchers:
         watcher.calls.close()

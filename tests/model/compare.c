@@ -120,7 +120,7 @@ static struct weft_execution as_execution(const struct subject *x, struct weft_a
         .lease_expires_us = live->state == WEFT_STATE_RUNNING ? live->due_us : 0,
     };
     out.tags = weft_tags_parse(x->spec.tags, arena, &out.tag_count);
-    out.capabilities = weft_capset_split(x->spec.capset, arena, &out.capability_count);
+    out.capabilities = weft_capset_split(x->spec.needs, arena, &out.capability_count);
     return out;
 }
 

@@ -233,7 +233,7 @@ size_t model_claim(struct world *w, const struct weft_claim *claim, struct subje
         if (x->live.state == WEFT_STATE_READY &&
             named(claim->lanes, claim->lane_count, x->spec.lane) &&
             (claim->kind_count == 0 || named(claim->kinds, claim->kind_count, x->spec.kind)) &&
-            weft_capset_fits(x->spec.capset, offered))
+            weft_capset_fits(x->spec.needs, offered))
             fits[count++] = x;
     }
     for (size_t lane = 0; lane < LANES; lane++)

@@ -40,7 +40,7 @@ struct weft_id id_in(const struct subject *x, size_t store)
 {
     if (x)
         return x->id[store];
-    struct weft_id nobody;
-    memset(&nobody, 0xee, sizeof(nobody));
-    return nobody;
+    struct weft_id absent;
+    memset(&absent, 0xee, sizeof(absent));
+    return absent;
 }

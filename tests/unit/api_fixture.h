@@ -3,10 +3,10 @@
 #define WEFT_TESTS_UNIT_API_FIXTURE_H
 
 /*
- * The handlers of the API over a scratch SQLite store, without HTTP, threads and waiting: what the
- * loop and the groups do with a request is done here in a straight line. The functions
- * below stand in for those of the other rooms of net. Every answer is held against the OpenAPI
- * document.
+ * The handlers of the API over a scratch SQLite store, without HTTP, threads and waiting: the steps
+ * that the loop and the groups take with a request are taken here one after the other. The
+ * functions below stand in for functions of the other parts of net. Every answer is held against
+ * the OpenAPI document.
  */
 
 #include "schema_fixture.h"
@@ -27,7 +27,7 @@
 #include "net/api/api_counts.h"
 #include "net/auth.h"
 #include "net/group/claims.h"
-#include "net/group/flow_work.h"
+#include "net/group/commit_work.h"
 #include "net/group/group.h"
 #include "net/http/link.h"
 #include "net/http/loop.h"
@@ -61,10 +61,10 @@ struct api_fixture {
     unsigned waited, naps;  /* how often a request asked to wait; how often it may */
     _Atomic size_t awaited; /* 1: requests wait for ends */
     unsigned ended;         /* executions that the engine reported as ended */
-    char forgotten[64];     /* the last worker that was */
+    char forgotten[64];     /* the last worker that was forgotten */
     /* Called when a steering call has committed and is not answered yet; or NULL. */
     void (*committed)(struct api_fixture *f);
-    const char *uncovered; /* scanners that nobody runs, or NULL */
+    const char *uncovered; /* scanners that no replica runs, or NULL */
 };
 
 static struct api_fixture *fixture; /* the stand-ins have no other way to it */
@@ -128,12 +128,11 @@ void weft_groups_do(struct weft_groups *groups, void (*fn)(struct weft_server *,
     fn(&fixture->server, context);
 }
 
-void weft_flow_work_add(void *context, const struct weft_id *flow, size_t count)
+void weft_add_drain(struct weft_server *server, const struct weft_id *flow)
 {
     struct weft_flow_drain drain = {.flow = *flow, .more = true};
     struct weft_err err;
-    (void)context;
-    assert(count == 1);
+    (void)server;
     while (drain.more && !weft_engine_flow_drain(fixture->server.engine, &drain, &err))
         ;
 }
@@ -316,6 +315,7 @@ static inline enum weft_rc fixture_group(struct api_fixture *f, struct weft_requ
     case WEFT_GROUP_ADMIN:
     case WEFT_GROUP_CLAIM:
     case WEFT_GROUP_FLOW_SUBMIT:
+    case WEFT_GROUP_USAGE:   /* tests/http/cases/budgets.http */
     case WEFT_GROUP_SUSPEND: /* tests/http/cases/waiting.http */
     case WEFT_GROUP_WAITPOINT:
     case WEFT_GROUP_SIGNAL:

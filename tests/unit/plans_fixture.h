@@ -127,12 +127,12 @@ static inline bool line_has(const char *line, const char *word)
 static inline bool is_large(const char *line)
 {
     static const char *const table[] = {
-        " on live",       " on execution",  " on outcome",      " on attempt",
-        " on key",        " on progress",   " on flow",         " on node",
-        " on edge",       " on completion", " on cancel_group", " on span",
-        " on suspension", " on resumption", " on waitpoint",    " on signal"};
+        " on live",         " on execution", " on outcome",    " on attempt",    " on key",
+        " on progress",     " on flow",      " on node",       " on edge",       " on completion",
+        " on cancel_group", " on span",      " on suspension", " on resumption", " on waitpoint",
+        " on signal",       " on ledger",    " on cost",       " on budget"};
     for (size_t i = 0; i < WEFT_LEN(table); i++)
-        if (line_has(line, table[i]))
+        if (line_has(line, table[i]) && !line_has(line, " on budget_version"))
             return true;
     return false;
 }
@@ -141,10 +141,14 @@ static inline bool is_large(const char *line)
  * Indexes that may be walked from end to end: each has a handful of rows, because what is in it is
  * on its way out. flow_backlog: flows whose members a scanner is cancelling. flow_hidden: flows
  * that are being written or removed. flow_deleted: flows that were deleted and are not yet removed.
+ * budget_cancelling: budgets that a scanner is at work on. budget_dimension_sweep: dimensions whose
+ * ledger is being removed. budget_matches: the rules that every process keeps in memory.
  */
 static inline bool is_small(const char *line)
 {
-    static const char *const index[] = {" flow_backlog ", " flow_hidden ", " flow_deleted "};
+    static const char *const index[] = {" flow_backlog ",   " flow_hidden ",
+                                        " flow_deleted ",   " budget_cancelling ",
+                                        " budget_matches ", " budget_dimension_sweep "};
     for (size_t i = 0; i < WEFT_LEN(index); i++)
         if (line_has(line, index[i]))
             return true;
@@ -185,6 +189,14 @@ static inline bool leads(const char *line, const char *condition)
         {" cancel_group_pkey ", "id"},
         {" cancel_group_flow ", "flow"},
         {" cancel_group_due ", "waiting"},
+        {" budget_name ", "namespace"},
+        {" budget_reset ", "next_reset"},
+        {" budget_dimension_name ", "budget"},
+        {" ledger_pkey ", "id"},
+        {" ledger_period ", "dimension"},
+        {" ledger_open ", "dimension"},
+        {" ledger_settled ", "settled"},
+        {" cost_pkey ", "id"},
     };
     for (size_t i = 0; i < WEFT_LEN(known); i++) {
         char compared[32], row[32];
@@ -269,6 +281,49 @@ static inline long buffers_of(const char *plan)
         if (strncmp(at, " hit=", 5) == 0 || strncmp(at, " read=", 6) == 0)
             buffers += strtol(strchr(at, '=') + 1, NULL, 10);
     return buffers;
+}
+
+/* A call of a statement, and how many buffers it may touch. */
+struct kept_call {
+    enum weft_stmt stmt;
+    const char *arguments;
+    long most;
+};
+
+static inline const char *kept_name(struct plans *p, size_t call)
+{
+    return weft_arena_printf(p->f.arena, "kept_%zu", call);
+}
+
+/* The first look at a plan makes it, and from then on the statement has it. */
+static inline void keep_plans(struct plans *p, const struct kept_call *call, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (begin_pinned(p) && prepare(p, kept_name(p, i), call[i].stmt)) {
+            const char *nulls = no_arguments(p, call[i].stmt);
+            (void)explain_call(p, "COSTS OFF",
+                               weft_arena_printf(p->f.arena, "%s%s", kept_name(p, i), nulls));
+            (void)run(p, "ROLLBACK");
+        }
+}
+
+/* Runs each call by its kept plan and rolls it back. */
+static inline void run_kept(struct plans *p, const struct kept_call *call, size_t count,
+                            const char *where)
+{
+    for (size_t i = 0; i < count; i++) {
+        const char *plan = NULL, *name = weft_stmts[call[i].stmt].name;
+        if (begin_pinned(p))
+            plan = explain_call(
+                p, "ANALYZE, BUFFERS, COSTS OFF, TIMING OFF, SUMMARY OFF",
+                weft_arena_printf(p->f.arena, "%s%s", kept_name(p, i), call[i].arguments));
+        (void)run(p, "ROLLBACK");
+        long buffers = plan ? buffers_of(plan) : 0;
+        if (!ok(buffers > 0 && buffers < call[i].most, "%s, %s: %ld buffers, less than %ld", name,
+                where, buffers, call[i].most) &&
+            plan)
+            print_plan(plan);
+    }
 }
 
 /* ---- A schema of its own --------------------------------------------------------------------- */

@@ -4,7 +4,8 @@
 
 /*
  * A way to PostgreSQL that can be cut at a chosen place: a unix socket of its own, and a thread
- * that passes on what comes, until it is told otherwise. What it cuts, the server has carried out.
+ * that passes bytes on in both directions until the test orders a cut. It cuts answers: the server
+ * has carried out the request.
  */
 
 #include "tap.h"
@@ -25,7 +26,8 @@ enum relay_mode {
     RELAY_CUT_ALL,    /* nothing of an answer passes */
     RELAY_CUT_PINS,   /* of an answer only the beginning passes: BEGIN and the number */
     RELAY_CUT_COMMIT, /* all passes but the answer to COMMIT */
-    RELAY_POOLER,     /* another process number is told to the client, as a pooler does */
+    RELAY_CUT_FLUSH,  /* all passes up to the answer to COMMIT */
+    RELAY_POOLER,     /* the client gets another process number, as from a pooler */
     RELAY_RENAMES,    /* the same, and the probe's statement gets another name */
     RELAY_OLD,        /* the server says that it is PostgreSQL 12 */
 };
@@ -109,6 +111,8 @@ static inline bool relay_answer(struct relay *relay, int client, const char *dat
         pass = 0;
     if (mode == RELAY_CUT_COMMIT && commit)
         pass = (size_t)(commit - data);
+    if (mode == RELAY_CUT_FLUSH && commit)
+        pass = (size_t)(commit - data) + sizeof(committed);
     if (mode == RELAY_CUT_PINS) {
         const char *pins = relay_find(data, size, pinned, sizeof(pinned));
         if (relay->passed)
@@ -118,8 +122,8 @@ static inline bool relay_answer(struct relay *relay, int client, const char *dat
         relay->passed |= pins != NULL;
     }
     relay_send(client, data, pass);
-    bool cut =
-        commit && (mode == RELAY_CUT_ALL || mode == RELAY_CUT_PINS || mode == RELAY_CUT_COMMIT);
+    bool cut = commit && (mode == RELAY_CUT_ALL || mode == RELAY_CUT_PINS ||
+                          mode == RELAY_CUT_COMMIT || mode == RELAY_CUT_FLUSH);
     if (cut)
         relay_set(relay, RELAY_PASS);
     return !cut;

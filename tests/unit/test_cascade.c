@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The cascades of a server: what members leave behind is taken up by engine threads, for many flows
- * at once, and after a stop it stays where it is.
+ * The cascades of a server: engine threads take up the completions of members, for many flows
+ * at once, and after a stop the completions stay in the store.
  */
 
 #include "direct.h"
@@ -20,7 +20,7 @@
 #include "engine/job/execution_read.h"
 #include "engine/job/leases.h"
 #include "engine/tx/commit_effects.h"
-#include "net/group/flow_work.h"
+#include "net/group/commit_work.h"
 #include "net/group/group.h"
 #include "net/metrics.h"
 #include "net/server.h"
@@ -59,15 +59,15 @@ static void open_stage(struct stage *stage)
         exit(1); /* NOLINT(concurrency-mt-unsafe) */
     }
     server->config.threads = 3;
-    server->cascades = weft_flow_work_new(server, WEFT_FLOW_CASCADES);
+    server->work[WEFT_WORK_CASCADES] = weft_commit_work_new(server, WEFT_WORK_CASCADES);
     server->groups = weft_groups_new(server);
-    weft_engine_on_flows(server->engine, weft_flow_work_add, server->cascades);
+    weft_engine_on_flows(server->engine, weft_add_cascades, server);
 }
 
 static void close_stage(struct stage *stage)
 {
     static const char *const suffix[] = {"", "-wal", "-shm"};
-    weft_flow_work_free(stage->server.cascades);
+    weft_commit_work_free(stage->server.work[WEFT_WORK_CASCADES]);
     weft_engine_close(stage->server.engine);
     for (size_t i = 0; i < WEFT_LEN(suffix); i++) {
         char path[300];
@@ -151,7 +151,7 @@ int main(void)
     is_int(done, FLOWS * LENGTH, "every member runs without a call of the cascade");
 
     submit(&stage);
-    weft_flow_work_stop(stage.server.cascades);
+    weft_commit_work_stop(stage.server.work[WEFT_WORK_CASCADES]);
     is_int(work(&stage), FLOWS, "the roots run");
     weft_groups_free(stage.server.groups);
     is_int(state_of(&stage, &stage.node[0][1]), WEFT_STATE_BLOCKED,

@@ -300,10 +300,10 @@ static void test_steering(struct weft *weft)
     const struct weft_steer priority = {.id = more[0], .priority = 5};
     ok(weft_steer(weft, WEFT_STEER_REPRIORITIZE, &priority, 1, &answer, &err) == WEFT_OK,
        "a priority");
-    const struct weft_steer nobody = {.id = {{1}}};
-    ok(weft_steer(weft, WEFT_STEER_REVOKE, &nobody, 1, &answer, &err) == WEFT_OK &&
+    const struct weft_steer absent = {.id = {{1}}};
+    ok(weft_steer(weft, WEFT_STEER_REVOKE, &absent, 1, &answer, &err) == WEFT_OK &&
            answer.err.rc == WEFT_NOT_FOUND,
-       "nothing to revoke");
+       "a revoke of an unknown id is not found");
 
     const struct weft_lane lane = {.name = "steer", .max_running = 3, .paused = true};
     is_int(weft_lane_put(weft, &lane, &err), WEFT_OK, "a lane is set");

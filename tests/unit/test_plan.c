@@ -36,6 +36,8 @@ static const struct weft_route SIGNAL = {
     .op = &(const struct weft_op_info){.group = WEFT_GROUP_SIGNAL}};
 static const struct weft_route RENEW = {
     .op = &(const struct weft_op_info){.group = WEFT_GROUP_RENEW}};
+static const struct weft_route USAGE = {
+    .op = &(const struct weft_op_info){.group = WEFT_GROUP_USAGE}};
 
 static struct weft_request requests[ASKS];
 static size_t asks_used;
@@ -165,7 +167,7 @@ static size_t run(struct weft_plan *plan, weft_usec now_us)
 static void end(struct weft_plan *plan, size_t count)
 {
     for (; count > 0; count--)
-        weft_plan_give_back(plan, &batches[--running]);
+        weft_plan_give_back(plan, &batches[--running], 0);
 }
 
 static void empty(struct weft_plan *plan)
@@ -345,7 +347,7 @@ static void test_side_work(void)
     is_int(run(&plan, 0), 1, "a large call runs");
     put(&plan, &SUBMIT, "b", 1);
     put(&plan, &COMPLETE, "b", 1);
-    is_int(run(&plan, 0), 0, "nothing else is written beside it");
+    is_int(run(&plan, 0), 0, "no other call writes beside a large call");
     weft_plan_side_work(&plan, &batches[0]);
     is_int(run(&plan, 0), 1, "a small call runs beside side work");
     is_str(batches[1].part[0].request[0]->ns, "b", "the small call is of another namespace");
@@ -578,7 +580,7 @@ static void test_room_goes_meanwhile(void)
             continue;
         takes++;
         empty_batches += batch->part[0].count == 0;
-        weft_plan_give_back(&plan, batch);
+        weft_plan_give_back(&plan, batch, 0);
         if (batch->part[0].count > 0)
             (void)weft_plan_put(&plan, batch->part[0].request[0]);
     }
@@ -587,6 +589,37 @@ static void test_room_goes_meanwhile(void)
     is_int(empty_batches, 0, "a batch that is taken has a request");
     ok(takes > 0, "a list is taken while there is room");
     is_int(plan.waiting, 1, "the list waits in its queue again");
+    empty(&plan);
+}
+
+/* A call of reports begins when all clients of the last one are there, or a moment later. */
+static void test_reports_gather(void)
+{
+    struct weft_plan plan;
+    struct weft_batch *batch = &batches[0];
+    weft_plan_init(&plan, THREADS, THREADS);
+    for (size_t i = 0; i < WEFT_JOINT_MAX; i++)
+        batch->part[i].request = room[0][i];
+    for (int i = 0; i < 3; i++)
+        (void)weft_plan_put(&plan, new_ask(&USAGE, "a", 1));
+    ok(weft_plan_take(&plan, 1000, batch), "the first reports begin at once");
+    is_int(batch->part[0].count, 3, "the first call has all that wait");
+    (void)weft_plan_put(&plan, new_ask(&USAGE, "a", 1));
+    ok(!weft_plan_may_run(&plan, 1000), "a second call does not run beside the first");
+    weft_plan_give_back(&plan, batch, 2000);
+    for (int i = 0; i < 2; i++)
+        (void)weft_plan_put(&plan, new_ask(&USAGE, "a", 1));
+    ok(!weft_plan_may_run(&plan, 2100), "the next call waits for the clients of the last one");
+    ok(weft_plan_gathers(&plan, 2100), "a thread has to look at the time");
+    is_int(weft_plan_next_look(&plan, 2100), 2500, "it looks again after half a millisecond");
+    ok(weft_plan_may_run(&plan, 2500), "then the call begins with those that are there");
+    (void)weft_plan_put(&plan, new_ask(&USAGE, "a", 1));
+    ok(weft_plan_take(&plan, 2200, batch), "it begins at once when all are there");
+    is_int(batch->part[0].count, 4, "the call has all that wait");
+    weft_plan_give_back(&plan, batch, 3000);
+    is_int(weft_plan_next_look(&plan, 3000), WEFT_NEVER, "without a request no thread looks");
+    (void)weft_plan_put(&plan, new_ask(&RENEW, "a", 1));
+    ok(weft_plan_may_run(&plan, 3100), "other kinds do not wait");
     empty(&plan);
 }
 
@@ -609,5 +642,6 @@ int main(void)
     test_parsed_enough();
     test_turns_of_writers();
     test_room();
+    test_reports_gather();
     return tap_done();
 }

@@ -122,7 +122,7 @@ static const struct rule rules[] = {
      .drives = true},
 };
 
-/* Those that look at everything by intent, and those that run before there are tables. */
+/* Statements that read everything by intent, and statements that run before there are tables. */
 static bool is_exception(const char *name)
 {
     static const char *const prefix[] = {"check_",        "counts",        "migration_",
@@ -215,7 +215,7 @@ static const char fill_flows[] =
     "SELECT id, ('00000000-0000-7000-9000-' || lpad(to_hex(ord + 500), 12, '0'))::uuid, 1 "
     "  FROM weft.outcome;";
 
-/* 20,000 leases that others ended, of 4 lanes and 100 workers, half of which were told. */
+/* 20,000 leases that others ended, of 4 lanes and 100 workers, half of which are reported. */
 static const char fill_draining[] =
     "INSERT INTO weft.draining (id, epoch, queue, lane, worker, until, ended, ended_at, told) "
     "SELECT ('00000000-0000-7000-9000-' || lpad(to_hex(i), 12, '0'))::uuid, 1, 1 + i % 20, "
@@ -271,8 +271,8 @@ static long claim_buffers(struct plans *p, int queue, const char *where)
 }
 
 /*
- * The poll brings its own pins, so it is tried without those of the driver, as it runs: on a large
- * backlog it must look at the ends of indexes alone.
+ * The poll brings its own pins, so it is tried without the pins of the driver, as it runs: on a
+ * large backlog it must look at the ends of indexes alone.
  */
 static void check_poll(struct plans *p, const char *where)
 {
@@ -300,9 +300,9 @@ static void check_sample(struct plans *p, const char *where)
         const char *id = place[i];
         const char *arguments = weft_arena_printf(
             p->f.arena,
-            "('%s', '%s', '%s', '%s', '%s', '%s', '%s', '%s', '%s', 1, 'key-5', %d, %d, NULL, 0, "
-            "255)",
-            id, id, id, id, id, id, id, id, id, SAMPLE, SAMPLE);
+            "('%s', '%s', '%s', '%s', '%s', '%s', '%s', '%s', '%s', '%s', 1, 'key-5', %d, %d, "
+            "NULL, 0, 255)",
+            id, id, id, id, id, id, id, id, id, id, SAMPLE, SAMPLE);
         const char *plan = NULL;
         if (begin_pinned(p) && prepare(p, "seen", WEFT_STMT_SAMPLE_CHECK))
             plan = explain(p, "ANALYZE, BUFFERS, COSTS OFF, TIMING OFF, SUMMARY OFF", arguments);

@@ -81,11 +81,7 @@ static const struct rule rules[] = {
 };
 
 /* Calls and how many buffers each may touch: some for each row it is about, none for the others. */
-static const struct {
-    enum weft_stmt stmt;
-    const char *arguments;
-    long most;
-} calls[] = {
+static const struct kept_call calls[] = {
     {WEFT_STMT_FLOW_READ, "('" F("0bb8") "')", 10},
     {WEFT_STMT_FLOW_LOCK, "('{" F("0bb8") "," F("0000") "}')", 30},
     {WEFT_STMT_FLOW_LIST, "(1, '" LAST "', 50)", 200},
@@ -162,7 +158,7 @@ static const char fill_names[] =
     "$$ SELECT ('00000000-0000-7000-' || sort || '-' || lpad(to_hex(n), 12, '0'))::uuid $$;";
 
 /*
- * Flow 0 has 100,000 members: one, all others behind it, and one behind those; half have ended.
+ * Flow 0 has 100,000 members: a root, a sink, and the others between; half have ended.
  * 5,000 have ten in a chain: most have ended, as most flows have. The rest are on their way in or
  * out: 20 that have a backlog, 11 that were deleted, 20 half written and 20 half removed.
  */
@@ -222,40 +218,6 @@ static void check_rules(struct plans *p, const char *where)
         check_plan(p, &rules[i], where);
 }
 
-static const char *kept_name(struct plans *p, size_t call)
-{
-    return weft_arena_printf(p->f.arena, "kept_%zu", call);
-}
-
-/* The first look at a plan makes it, and from then on the statement has it. */
-static void keep_plans(struct plans *p)
-{
-    for (size_t i = 0; i < WEFT_LEN(calls); i++)
-        if (begin_pinned(p) && prepare(p, kept_name(p, i), calls[i].stmt)) {
-            const char *nulls = no_arguments(p, calls[i].stmt);
-            (void)explain_call(p, "COSTS OFF",
-                               weft_arena_printf(p->f.arena, "%s%s", kept_name(p, i), nulls));
-            (void)run(p, "ROLLBACK");
-        }
-}
-
-static void run_kept(struct plans *p, const char *where)
-{
-    for (size_t i = 0; i < WEFT_LEN(calls); i++) {
-        const char *plan = NULL, *name = weft_stmts[calls[i].stmt].name;
-        if (begin_pinned(p))
-            plan = explain_call(
-                p, "ANALYZE, BUFFERS, COSTS OFF, TIMING OFF, SUMMARY OFF",
-                weft_arena_printf(p->f.arena, "%s%s", kept_name(p, i), calls[i].arguments));
-        (void)run(p, "ROLLBACK");
-        long buffers = plan ? buffers_of(plan) : 0;
-        if (!ok(buffers > 0 && buffers < calls[i].most, "%s, %s: %ld buffers, less than %ld", name,
-                where, buffers, calls[i].most) &&
-            plan)
-            print_plan(plan);
-    }
-}
-
 static void test_pg(void)
 {
     struct plans p;
@@ -263,13 +225,14 @@ static void test_pg(void)
         check_rules(&p, "empty");
         (void)run_here(&p, analyze);
         check_rules(&p, "empty, with statistics");
-        keep_plans(&p);
+        keep_plans(&p, calls, WEFT_LEN(calls));
         if (run_here(&p, fill_flows) && run_here(&p, fill_rest)) {
-            run_kept(&p, "planned on empty tables");
+            run_kept(&p, calls, WEFT_LEN(calls), "planned on empty tables");
             check_rules(&p, "large, statistics of empty tables");
             (void)run_here(&p, analyze);
             check_rules(&p, "large, with statistics");
-            run_kept(&p, "planned on large tables"); /* new statistics end a kept plan */
+            run_kept(&p, calls, WEFT_LEN(calls),
+                     "planned on large tables"); /* new statistics end a kept plan */
         }
     }
     plans_close(&p);

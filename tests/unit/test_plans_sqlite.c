@@ -110,6 +110,30 @@ static const enum weft_stmt hot[] = {
     WEFT_STMT_DRAINING_EXPIRE,
     WEFT_STMT_WATCH_LOOK,
     WEFT_STMT_WATCH_TAKE,
+    WEFT_STMT_BUDGET_LOCK,
+    WEFT_STMT_BUDGET_LOCK_DUE,
+    WEFT_STMT_BUDGET_LIST,
+    WEFT_STMT_BUDGETS_MATCHING,
+    WEFT_STMT_DIMENSIONS_OF,
+    WEFT_STMT_BUDGET_BEGIN,
+    WEFT_STMT_BUDGET_NEXT,
+    WEFT_STMT_BUDGET_MARK,
+    WEFT_STMT_CHARGE_HEADS,
+    WEFT_STMT_COSTS_OF,
+    WEFT_STMT_COST_ADD,
+    WEFT_STMT_BUDGET_LOCK_CHARGED,
+    WEFT_STMT_DIMENSIONS_CHARGED,
+    WEFT_STMT_CHARGES_OF,
+    WEFT_STMT_LEDGER_PUT,
+    WEFT_STMT_LEDGER_WIDEN,
+    WEFT_STMT_SUMS_ADD,
+    WEFT_STMT_SETTLE,
+    WEFT_STMT_LEDGER_WALK,
+    WEFT_STMT_BUDGETS_CANCELLING,
+    WEFT_STMT_CHARGES_RUNNING,
+    WEFT_STMT_LEDGER_READ,
+    WEFT_STMT_LEDGER_SWEEP,
+    WEFT_STMT_LEDGER_FOLD,
 };
 
 /* The indexes that must be seen somewhere in the plan. */
@@ -175,6 +199,22 @@ static const struct {
     {WEFT_STMT_FLOW_PAGE, "node_flow"},
     {WEFT_STMT_UPSTREAMS, "edge_downstream"},
     {WEFT_STMT_UPSTREAM_RESULTS, "edge_downstream"},
+    {WEFT_STMT_BUDGET_LOCK_DUE, "budget_reset"},
+    {WEFT_STMT_BUDGETS_MATCHING, "budget_matches"},
+    {WEFT_STMT_BUDGET_BEGIN, "ledger_open (dimension=?)"},
+    {WEFT_STMT_CHARGE_HEADS, "live_ready"},
+    {WEFT_STMT_BUDGET_LOCK_CHARGED, "g USING PRIMARY KEY (id=? AND epoch=?)"},
+    {WEFT_STMT_DIMENSIONS_CHARGED, "g USING PRIMARY KEY (id=? AND epoch=?)"},
+    {WEFT_STMT_CHARGES_OF, "g USING PRIMARY KEY (id=? AND epoch=?)"},
+    {WEFT_STMT_LEDGER_WIDEN, "ledger_open (dimension=?)"},
+    {WEFT_STMT_SETTLE, "g USING PRIMARY KEY (id=? AND epoch=?)"},
+    {WEFT_STMT_LEDGER_WALK, "ledger_open ((dimension,id,epoch)>(?,?,?))"},
+    {WEFT_STMT_BUDGETS_CANCELLING, "budget_cancelling"},
+    {WEFT_STMT_CHARGES_RUNNING, "ledger_open (dimension=?)"},
+    {WEFT_STMT_LEDGER_READ, "ledger_period (dimension=? AND period=? AND id>?)"},
+    {WEFT_STMT_LEDGER_SWEEP, "budget_dimension_sweep"},
+    {WEFT_STMT_LEDGER_SWEEP, "ledger_period (dimension=? AND period"},
+    {WEFT_STMT_LEDGER_FOLD, "ledger_settled (settled>? AND settled<?)"},
 };
 
 /* A handful of flows, on their way in or out. */
@@ -198,9 +238,52 @@ static const char *const listed[] = {"s LEFT-JOIN", "n", "near", "bound", "own_f
 /* What was sampled, which the call bounds. */
 static const char *const sampled[] = {"w", "f", "s", "sample", "place"};
 
+static bool is_of_budgets(enum weft_stmt stmt)
+{
+    static const char *const prefix[] = {"budget",  "dimensions_", "charge", "cost",
+                                         "ledger_", "sums_",       "settle"};
+    for (size_t i = 0; i < WEFT_LEN(prefix); i++)
+        if (strncmp(weft_stmts[stmt].name, prefix[i], strlen(prefix[i])) == 0)
+            return true;
+    return false;
+}
+
+/* The rows of the call, heads of a queue, dimensions of one budget, and indexes of what is on its
+ * way out or in memory of every process anyway: never the ledger. */
+static const char *const of_budgets[] = {"i",
+                                         "item",
+                                         "input",
+                                         "u",
+                                         "h",
+                                         "o",
+                                         "own",
+                                         "page",
+                                         "v",
+                                         "CONSTANT ROW",
+                                         "b USING INDEX budget_matches LEFT-JOIN",
+                                         "budget USING INDEX budget_cancelling",
+                                         "d USING INDEX budget_dimension_sweep"};
+
+/* Rows that a statement itself made. */
+static bool is_small(const char *name)
+{
+    static const char *const small[] = {"CONSTANT", "hop", "lanes", "page",  "start", "stop",
+                                        "one",      "i",   "fit",   "c",     "g",     "m",
+                                        "(sub",     "r",   "item",  "3-ROW", "w",     "x"};
+    for (size_t i = 0; i < WEFT_LEN(small); i++) {
+        size_t size = strlen(small[i]);
+        if (strncmp(name, small[i], size) == 0 &&
+            (small[i][0] == '(' || name[size] == '\0' || name[size] == ' '))
+            return true;
+    }
+    return false;
+}
+
 /* What may be scanned: rows that the statement itself made, or a list of lanes and queues. */
 static bool may_scan(enum weft_stmt stmt, const char *name)
 {
+    if (is_of_budgets(stmt))
+        return is_one_of(name, of_budgets, WEFT_LEN(of_budgets)) || strncmp(name, "(sub", 4) == 0;
     if (stmt == WEFT_STMT_LIST && is_one_of(name, listed, WEFT_LEN(listed)))
         return true;
     if (stmt == WEFT_STMT_RETENTION_GROUPS && strstr(name, "COVERING INDEX outcome_retention"))
@@ -218,16 +301,7 @@ static bool may_scan(enum weft_stmt stmt, const char *name)
         return true; /* the oldest, as many as the call says */
     if (stmt == WEFT_STMT_SAMPLE_CHECK && is_one_of(name, sampled, WEFT_LEN(sampled)))
         return true;
-    static const char *const small[] = {"CONSTANT", "hop", "lanes", "page",  "start", "stop",
-                                        "one",      "i",   "fit",   "c",     "g",     "m",
-                                        "(sub",     "r",   "item",  "3-ROW", "w",     "x"};
-    for (size_t i = 0; i < WEFT_LEN(small); i++) {
-        size_t size = strlen(small[i]);
-        if (strncmp(name, small[i], size) == 0 &&
-            (small[i][0] == '(' || name[size] == '\0' || name[size] == ' '))
-            return true;
-    }
-    return false;
+    return is_small(name);
 }
 
 /* The plan of every part of a statement; lines in the arena. */
@@ -339,6 +413,24 @@ static const char fill[] =
     "UPDATE flow SET state = 1, finished = num WHERE num < 400;"
     "COMMIT;";
 
+/* A budget with 5,000 leases that run and 20,000 that ended, and 500 others with 10 each. */
+static const char fill_budgets[] =
+    "BEGIN;"
+    "WITH RECURSIVE s(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM s WHERE i < 501) "
+    "INSERT INTO budget (namespace, name, matches, on_hard, every_us, months, anchor, next_reset, "
+    "                    began, period, cancelling) "
+    "SELECT 1, 'b' || i, i % 2, 0, 0, 0, 0, CASE WHEN i % 3 THEN i END, 1, 2, i < 3 FROM s;"
+    "INSERT INTO budget_dimension (budget, name, hard, soft, estimate, stale) "
+    "SELECT id, 'tokens', 1000, 0, 1, id % 50 = 0 FROM budget;"
+    "INSERT INTO ledger (id, epoch, dimension, period, reserved, total, earlier, settled, changed) "
+    "SELECT id, 1, 1, 2, 0, 1, 0, CASE WHEN num > 5000 THEN num END, 1 "
+    "  FROM execution WHERE num <= 25000;"
+    "INSERT INTO ledger (id, epoch, dimension, period, reserved, total, earlier, settled, changed) "
+    "SELECT id, 1, 2 + num % 500, 1 + num % 2, 0, 1, 0, 5, 1 "
+    "  FROM execution WHERE num BETWEEN 30000 AND 35000;"
+    "INSERT INTO cost SELECT id, 'tokens', 5 FROM execution WHERE num <= 10000;"
+    "COMMIT;";
+
 /* The driver's table in which a statement finds the rows of its call, and its function. */
 static void add_input(struct fixture *f, sqlite3 *db)
 {
@@ -372,6 +464,8 @@ int main(void)
         char *why = NULL;
         ok(sqlite3_exec(db, fill, NULL, NULL, &why) == SQLITE_OK, "filled%s%s", why ? ": " : "",
            why ? why : "");
+        ok(sqlite3_exec(db, fill_budgets, NULL, NULL, &why) == SQLITE_OK, "budgets%s%s",
+           why ? ": " : "", why ? why : "");
         check_all(&f, db, "large, no statistics");
         ok(sqlite3_exec(db, "ANALYZE", NULL, NULL, NULL) == SQLITE_OK, "analysed");
         (void)sqlite3_close(db);

@@ -18,12 +18,12 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define S        WEFT_SECOND
-#define BOOT     (5000 * S)
-#define STORE    (1700000000 * S)
-#define EXPIRY   WEFT_SCANNER_LEASE_EXPIRY
-#define PROMOTER WEFT_SCANNER_DELAYED_PROMOTER
-#define NOBODY   WEFT_SCANNER_COUNT
+#define S          WEFT_SECOND
+#define BOOT       (5000 * S)
+#define STORE      (1700000000 * S)
+#define EXPIRY     WEFT_SCANNER_LEASE_EXPIRY
+#define PROMOTER   WEFT_SCANNER_DELAYED_PROMOTER
+#define NO_SCANNER WEFT_SCANNER_COUNT
 
 static struct weft_now at(weft_usec since_us)
 {
@@ -80,11 +80,11 @@ static enum weft_scanner begin(struct weft_scanner_schedule *schedule, weft_usec
     return weft_schedule_begin(schedule, &now);
 }
 
-/* A pass of everybody who is due, each with nothing to do. */
+/* A pass of each scanner that is due, each with nothing to do. */
 static void run_all_at(struct weft_scanner_schedule *schedule, weft_usec since_us)
 {
     enum weft_scanner scanner = begin(schedule, since_us);
-    for (int i = 0; i < WEFT_SCANNER_COUNT && scanner != NOBODY; i++) {
+    for (int i = 0; i < WEFT_SCANNER_COUNT && scanner != NO_SCANNER; i++) {
         end_well(schedule, scanner, &nothing, since_us);
         scanner = begin(schedule, since_us);
     }
@@ -102,8 +102,9 @@ static void test_start(void)
     is_int(begin(&schedule, 0), WEFT_SCANNER_INTAKE, "the first pass is at the start");
     is_int(begin(&schedule, 0), WEFT_SCANNER_LEASE_EXPIRY,
            "the second pass is at the start as well");
-    is_int(begin(&schedule, 0), NOBODY, "two at once");
-    is_int(weft_schedule_next(&schedule), WEFT_NEVER, "nothing to wait for but their end");
+    is_int(begin(&schedule, 0), NO_SCANNER, "no third pass begins beside two");
+    is_int(weft_schedule_next(&schedule), WEFT_NEVER,
+           "there is no next time while all places are taken");
     end_well(&schedule, WEFT_SCANNER_INTAKE, &nothing, 0);
     is_int(begin(&schedule, 0), WEFT_SCANNER_ATTEMPT_TIMEOUT,
            "the next scanner begins when there is room");
@@ -118,7 +119,7 @@ static void test_heavy(void)
 {
     enum weft_scanner first = one_that_is(false, 0);
     enum weft_scanner second = one_that_is(false, (size_t)first + 1);
-    if (!ok(second < NOBODY, "there are two scanners without due times"))
+    if (!ok(second < NO_SCANNER, "there are two scanners without due times"))
         return;
     struct weft_scanner_schedule schedule = new_board(2);
     run_all(&schedule);
@@ -127,7 +128,8 @@ static void test_heavy(void)
     weft_usec later_us = schedule.setting[second].interval_us;
     schedule.pace[second].look_us = BOOT; /* it has been due for longest */
     enum weft_scanner next = begin(&schedule, later_us);
-    ok(next != NOBODY && weft_scanner_info(next)->timed, "the other place is for one with times");
+    ok(next != NO_SCANNER && weft_scanner_info(next)->timed,
+       "the other place is for one with times");
     end_well(&schedule, first, &nothing, later_us);
     is_int(begin(&schedule, later_us), second,
            "the second heavy scanner begins when the first has ended");
@@ -143,7 +145,8 @@ static void test_due(void)
     for (size_t i = 0; i < WEFT_SCANNER_COUNT; i++)
         due_us[i] = WEFT_NEVER;
     weft_schedule_set_due(&schedule, due_us, S, &now);
-    is_int(begin(&schedule, S), NOBODY, "the poll was their look");
+    is_int(begin(&schedule, S), NO_SCANNER,
+           "scanners are not due after a poll that looked for them");
     is_int(weft_schedule_status(&schedule, PROMOTER, &now, arena).last_pass_us, now.store_us,
            "the poll counts as their last pass");
     struct weft_scanner_schedule blind = new_board(2);
@@ -152,14 +155,15 @@ static void test_due(void)
         due_us[i] = WEFT_UNTOLD;
     weft_usec next_us = weft_schedule_next(&blind);
     weft_schedule_set_due(&blind, due_us, S, &now);
-    is_int(weft_schedule_next(&blind), next_us, "a poll that did not look was not their look");
+    is_int(weft_schedule_next(&blind), next_us,
+           "a poll that did not look for scanners does not change the next time");
     for (size_t i = 0; i < WEFT_SCANNER_COUNT; i++)
         due_us[i] = WEFT_NEVER;
     due_us[PROMOTER] = STORE + 700 * WEFT_MS;
     weft_schedule_set_due(&schedule, due_us, S, &now);
     is_int(weft_schedule_next(&schedule), BOOT + 701 * WEFT_MS,
            "a due time of the store in boot time");
-    is_int(begin(&schedule, 700 * WEFT_MS), NOBODY,
+    is_int(begin(&schedule, 700 * WEFT_MS), NO_SCANNER,
            "the scanner does not begin before the due time has passed");
     is_int(begin(&schedule, 701 * WEFT_MS), PROMOTER,
            "the scanner begins when the due time has passed");
@@ -173,7 +177,8 @@ static void test_due(void)
            "the lag lasts while there is more");
     is_str(weft_schedule_names(&schedule, false, arena), "delayed_promoter",
            "a scanner with more to do is unfinished");
-    is_int(begin(&schedule, 3 * S), WEFT_SCANNER_INTAKE, "more waits behind those who waited");
+    is_int(begin(&schedule, 3 * S), WEFT_SCANNER_INTAKE,
+           "a scanner with more to do waits behind the others");
     weft_arena_free(arena);
 }
 
@@ -182,7 +187,8 @@ static void test_hold(void)
     struct weft_scanner_schedule schedule = new_board(WEFT_SCANNER_COUNT);
     weft_schedule_hold(&schedule, BOOT + 10 * S);
     bool taken = false;
-    for (enum weft_scanner s = begin(&schedule, 9 * S); s != NOBODY; s = begin(&schedule, 9 * S)) {
+    for (enum weft_scanner s = begin(&schedule, 9 * S); s != NO_SCANNER;
+         s = begin(&schedule, 9 * S)) {
         taken = taken || weft_scanner_info(s)->takes_leases;
         end_well(&schedule, s, &nothing, 10 * S);
     }
@@ -244,7 +250,7 @@ static void test_failures(void)
     bool others = true;
     for (int i = 0; i < 5; i++) {
         since_us = schedule.pace[EXPIRY].look_us - BOOT;
-        for (enum weft_scanner s = begin(&schedule, since_us); s != NOBODY;
+        for (enum weft_scanner s = begin(&schedule, since_us); s != NO_SCANNER;
              s = begin(&schedule, since_us)) {
             if (s == EXPIRY)
                 end_badly(&schedule, s, i < 3 ? "first" : "second", since_us);
@@ -322,7 +328,7 @@ static void test_grace(void)
         {"another one was there, but has not been heard of since",
          {{.id = other, .seen_us = STORE - 1, .up_since_us = STORE - 100 * S}},
          up_us + grace_us},
-        {"both came up together after an outage: the first one's grace is everybody's",
+        {"both came up together after an outage: the grace of the first one counts for both",
          {{.id = other, .seen_us = STORE + 1, .up_since_us = STORE - S}},
          STORE - S + grace_us},
         {"one that came later changes nothing",
@@ -358,7 +364,7 @@ static void test_heard(void)
     struct weft_scanner_schedule schedule = new_board(2);
     run_all_at(&schedule, 0);
     weft_usec clock = 10 * WEFT_MS;
-    is_int(begin(&schedule, clock), NOBODY, "before a notice the intake does not run");
+    is_int(begin(&schedule, clock), NO_SCANNER, "before a notice the intake does not run");
     heard_at(&schedule, clock);
     is_int(weft_schedule_next(&schedule), BOOT + clock, "after a notice it is due at once");
     weft_usec last = 0;

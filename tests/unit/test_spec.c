@@ -119,8 +119,8 @@ static void test_resolved(void)
     is_str(out.ns, "space", "the namespace of the handle");
     is_str(out.lane, "default", "the default lane");
     is_str(out.tenant, "", "the spec without a tenant has an empty one");
-    is_str(out.capset, "", "the spec without capabilities has an empty set");
-    ok(!out.tags && !out.key && !out.payload && !out.content_type, "nothing else");
+    is_str(out.needs, "", "the spec without capabilities has an empty set");
+    ok(!out.tags && !out.key && !out.payload && !out.content_type, "no tags, key, payload or type");
     is_int(out.state, WEFT_STATE_READY, "the spec without a delay is ready");
     is_int(out.due_us, 0, "the resolved spec is due at once");
     is_int(out.rules.max_attempts, 25, "under the default policy");
@@ -298,7 +298,8 @@ static void test_fingerprint(void)
                                    .tag_count = 1,
                                    .content_type = "text/plain"};
     fingerprint_of(&rest, other);
-    ok(memcmp(print[0], other, sizeof(other)) == 0, "nothing else makes a difference");
+    ok(memcmp(print[0], other, sizeof(other)) == 0,
+       "a difference in any other field is no difference");
 }
 
 int main(void)

@@ -133,14 +133,13 @@ static void end_session(struct world *w, int pid, const char *where)
     ok(fixture_script(&w->f, w->aside, sql) == WEFT_OK, "end it: %s", w->f.err.text);
 }
 
-/* ---- The driver ------------------------------------------------------------------------------ */
-
-static void test_one_exchange(struct world *w, const char *extra)
+static void test_one_exchange(struct world *w, const char *extra, enum weft_tx_mode mode)
 {
     struct weft_conn *conn = open_relayed(w, extra);
     FILE *trace = tmpfile();
     PQtrace(weft_pg_of(conn)->pq, trace);
     struct attempt attempt = attempt_new(w, conn);
+    attempt.mode = mode;
     (void)attempt_run(&attempt);
     PQuntrace(weft_pg_of(conn)->pq);
     ok(!attempt.last && !attempt.commit && attempt.rows > 0, "rows and commit: %s",
@@ -179,8 +178,8 @@ static void test_names(struct world *w)
            "%s: no probe is left in the session: %s", row[i].name, w->f.err.text);
         struct attempt attempt = attempt_new(w, conn);
         (void)attempt_run(&attempt);
-        ok(!attempt.last && !attempt.commit && is_there(w, attempt.number), "%s: it is of use: %s",
-           row[i].name, attempt.err.text);
+        ok(!attempt.last && !attempt.commit && is_there(w, attempt.number),
+           "%s: the connection can be used: %s", row[i].name, attempt.err.text);
         weft_conn_close(conn);
     }
     relay_set(&w->relay, RELAY_PASS);
@@ -214,31 +213,75 @@ static void test_nothing_to_run(struct world *w)
     weft_conn_close(conn);
 }
 
+/*
+ * The locks of a hot transaction do not wait for the disk: its COMMIT is asynchronous, but what
+ * commit() answers is on the disk, and later transactions of the session wait again.
+ */
+static void test_hot(struct world *w)
+{
+    struct weft_conn *conn = fixture_open(&w->f);
+    const struct weft_driver *d = w->f.driver;
+    ok(fixture_script(&w->f, w->aside,
+                      "CREATE TABLE weft.place AS SELECT pg_current_wal_insert_lsn() AS at") ==
+           WEFT_OK,
+       "a place in the log: %s", w->f.err.text);
+    ok(d->alone(conn, "SET synchronous_commit = on", &w->f.err) == WEFT_OK,
+       "a session that waits for the disk: %s", w->f.err.text);
+    ok(d->begin(conn, WEFT_TX_HOT, &w->f.err) == WEFT_OK &&
+           d->script(conn,
+                     "DO $$ BEGIN IF current_setting('synchronous_commit') <> 'off' OR"
+                     " current_setting('lock_timeout') <> '200ms' THEN RAISE 'settings'; END IF;"
+                     " UPDATE weft.place SET at = pg_current_wal_insert_lsn(); END $$",
+                     &w->f.err) == WEFT_OK &&
+           d->commit(conn, &w->f.err) == WEFT_OK,
+       "a hot transaction waits for locks shortly and not for the disk: %s", w->f.err.text);
+    ok(fixture_script(&w->f, w->aside,
+                      "DO $$ BEGIN IF (SELECT at FROM weft.place) > pg_current_wal_flush_lsn()"
+                      " THEN RAISE 'not on the disk'; END IF; END $$") == WEFT_OK,
+       "what it wrote is on the disk when commit() answers: %s", w->f.err.text);
+    ok(d->begin(conn, WEFT_TX_WRITE, &w->f.err) == WEFT_OK &&
+           d->script(conn,
+                     "DO $$ BEGIN IF current_setting('synchronous_commit') = 'off' THEN"
+                     " RAISE 'settings'; END IF; END $$",
+                     &w->f.err) == WEFT_OK &&
+           d->commit(conn, &w->f.err) == WEFT_OK,
+       "the next transaction waits for the disk: %s", w->f.err.text);
+    weft_conn_close(conn);
+}
+
 static void test_cuts(struct world *w)
 {
     static const struct {
         const char *name;
         enum relay_mode mode;
         bool answered, number;
+        enum weft_tx_mode tx;
     } row[] = {
-        {"the answer to COMMIT is lost", RELAY_CUT_COMMIT, true, true},
-        {"rows are lost", RELAY_CUT_PINS, false, true},
-        {"everything is lost", RELAY_CUT_ALL, false, false},
+        {"the answer to COMMIT is lost", RELAY_CUT_COMMIT, true, true, WEFT_TX_WRITE},
+        {"rows are lost", RELAY_CUT_PINS, false, true, WEFT_TX_WRITE},
+        {"everything is lost", RELAY_CUT_ALL, false, false, WEFT_TX_WRITE},
+        {"hot: the answer to COMMIT is lost", RELAY_CUT_COMMIT, true, true, WEFT_TX_HOT},
+        {"hot: what follows COMMIT is lost", RELAY_CUT_FLUSH, true, true, WEFT_TX_HOT},
+        {"hot: rows are lost", RELAY_CUT_PINS, false, true, WEFT_TX_HOT},
     };
     for (size_t i = 0; i < WEFT_LEN(row); i++) {
         struct weft_conn *conn = open_relayed(w, "");
         struct attempt attempt = attempt_new(w, conn);
+        attempt.mode = row[i].tx;
         relay_set(&w->relay, row[i].mode);
         (void)attempt_run(&attempt);
         enum weft_rc failed = row[i].answered ? attempt.commit : attempt.last;
         is_int(failed, WEFT_UNAVAILABLE, "%s: %s", row[i].name, attempt.err.text);
         ok((attempt.last == WEFT_OK) == row[i].answered, "%s: with rows or without", row[i].name);
-        ok((attempt.rows > 0) == row[i].answered, "%s: they are there", row[i].name);
+        ok((attempt.rows > 0) == row[i].answered, "%s: the rows arrive with the answer",
+           row[i].name);
         ok(attempt.err.cause == WEFT_CAUSE_LOST_IN_COMMIT, "%s: lost in commit", row[i].name);
         ok((conn->xid > 0) == row[i].number, "%s: the number", row[i].name);
-        ok(conn->broken && is_there(w, attempt.number), "%s: it was carried out", row[i].name);
+        ok(conn->broken && is_there(w, attempt.number), "%s: the transaction was carried out",
+           row[i].name);
         if (row[i].number)
-            ok(settle(w, conn->xid) == WEFT_SETTLED_COMMITTED, "%s: as one can ask", row[i].name);
+            ok(settle(w, conn->xid) == WEFT_SETTLED_COMMITTED,
+               "%s: the server says that the transaction committed", row[i].name);
         weft_conn_close(conn);
     }
 }
@@ -504,7 +547,7 @@ static void test_engine_dead_pool(struct world *w, struct weft_engine *engine)
                           (int)getpid());
     ok(fixture_script(&w->f, w->aside, sql) == WEFT_OK, "end all sessions: %s", w->f.err.text);
     is_int(submit(w, engine, &submitted), WEFT_OK, "a pool of the dead: %s", w->f.err.text);
-    check_count(w, 6, "and nothing is done twice");
+    check_count(w, 6, "no submission is done twice");
 }
 
 static void test_engine(struct world *w)
@@ -536,8 +579,11 @@ int main(void)
     world_init(&w);
     const struct weft_migration_set none = {0};
     ok(weft_migrate(w.aside, &none, w.f.arena, &w.f.err) == WEFT_OK, "a store");
-    test_one_exchange(&w, "");
-    test_one_exchange(&w, "&weft_prepare=off");
+    test_one_exchange(&w, "", WEFT_TX_WRITE);
+    test_one_exchange(&w, "&weft_prepare=off", WEFT_TX_WRITE);
+    test_one_exchange(&w, "", WEFT_TX_HOT);
+    test_one_exchange(&w, "&weft_prepare=off", WEFT_TX_HOT);
+    test_hot(&w);
     test_names(&w);
     test_old_server(&w);
     test_nothing_to_run(&w);

@@ -44,7 +44,7 @@ static bool wait_ended(struct weft_work *work, uint64_t want)
     return atomic_load(&work->ended) >= want;
 }
 
-/* A lease is not enough: what was claimed and not begun goes back at once. */
+/* A lease is not enough: an execution that was claimed and not begun goes back at once. */
 static bool wait_running(const struct weft_worker *worker)
 {
     struct weft_worker_stats stats = {0};
@@ -158,14 +158,15 @@ static void test_attempts(struct world *w)
     struct weft_worker *worker = begin(w, &work, 0);
     ok(wait_ended(&work, 1 + 1 + 3 + 4), "all attempts are made");
     is_int(weft_worker_stop(worker), 0, "the worker stops");
-    is_int(describe(w, &hopeless).state, WEFT_STATE_FAILED, "65 is the end");
+    is_int(describe(w, &hopeless).state, WEFT_STATE_FAILED, "exit code 65 fails the execution");
     is_int(describe(w, &hopeless).attempt, 1, "of the first attempt");
     is_int(describe(w, &large).state, WEFT_STATE_FAILED, "too much output is the end");
     is_str(describe(w, &large).error_class, "output_too_large", "with its class");
     is_int(describe(w, &large).attempt, 1, "of the first attempt");
     is_int(describe(w, &fails).state, WEFT_STATE_SUCCEEDED, "failures are tried again");
-    is_int(describe(w, &fails).attempt, 3, "as often as it takes");
-    is_int(describe(w, &later).state, WEFT_STATE_SUCCEEDED, "75 comes back");
+    is_int(describe(w, &fails).attempt, 3, "two failures take three attempts");
+    is_int(describe(w, &later).state, WEFT_STATE_SUCCEEDED,
+           "an execution with exit code 75 comes back");
     struct weft_bytes bytes = {0};
     ok(weft_result(w->weft, &later, &bytes, &w->err) == WEFT_OK && bytes.size >= 1 &&
            *(const char *)bytes.data == '1',
@@ -214,7 +215,47 @@ static void test_progress_lines(void)
        "a note that is too long is cut");
 }
 
-/* Heartbeats of this lease are twenty minutes apart: what arrives did not wait for one. */
+static void test_usage_lines(void)
+{
+    static const struct {
+        const char *line, *name; /* NULL: it is no such line */
+        int64_t total;
+    } line[] = {
+        {"tokens 12", "tokens", 12},
+        {"  micro-dollars\t 7k \r", "micro-dollars", 7000},
+        {"a.b_c 0", "a.b_c", 0},
+        {"tokens 1000T", "tokens", 1000000000000000},
+        {"tokens 1001T", NULL, 0},
+        {"tokens -1", NULL, 0},
+        {"tokens +1", NULL, 0},
+        {"tokens 1.5", NULL, 0},
+        {"tokens 1 2", NULL, 0},
+        {"tokens many", NULL, 0},
+        {"tokens", NULL, 0},
+        {"12", NULL, 0},
+        {"to/kens 12", NULL, 0},
+        {"t\xc3\xb6kens 12", NULL, 0},
+        {"tokens 00000000000000000000000000000000001", NULL, 0},
+        {"", NULL, 0},
+    };
+    for (size_t i = 0; i < WEFT_LEN(line); i++) {
+        struct weft_work_spent got = {.total = -1};
+        bool read = weft_work_usage_read(line[i].line, strlen(line[i].line), &got);
+        ok(read == (line[i].name != NULL) &&
+               (!read || (got.total == line[i].total && strcmp(got.dimension, line[i].name) == 0)),
+           "line %zu of usage is %s", i, read ? "taken" : "ignored");
+    }
+    struct weft_work_spent got;
+    char text[WEFT_DIMENSION_NAME_MAX + 4];
+    memset(text, 'x', WEFT_DIMENSION_NAME_MAX + 1);
+    (void)snprintf(text + WEFT_DIMENSION_NAME_MAX, 4, " 12");
+    ok(weft_work_usage_read(text, WEFT_DIMENSION_NAME_MAX + 3, &got), "a name of the longest kind");
+    (void)snprintf(text + WEFT_DIMENSION_NAME_MAX, 4, "x 1");
+    ok(!weft_work_usage_read(text, WEFT_DIMENSION_NAME_MAX + 3, &got), "a name that is too long");
+    ok(!weft_work_usage_read("tok\0ens 12", 10, &got), "a name with a zero byte");
+}
+
+/* Heartbeats of this lease are twenty minutes apart: progress does not wait for one. */
 static void test_progress(struct world *w)
 {
     struct weft_work work;
@@ -228,8 +269,8 @@ static void test_progress(struct world *w)
     while (describe(w, &id).percent != 40 && weft_boot_us() < until_us)
         (void)poll(NULL, 0, 5);
     is_int(describe(w, &id).percent, 40, "the percentage is there while the command runs");
-    is_str(describe(w, &id).note, "half way", "with its note");
-    is_int(describe(w, &id).state, WEFT_STATE_RUNNING, "which goes on");
+    is_str(describe(w, &id).note, "half way", "the note is there while the command runs");
+    is_int(describe(w, &id).state, WEFT_STATE_RUNNING, "the command goes on");
     ok(atomic_load(&work.warned), "a line that is no progress was warned of");
     atomic_store(&work.stop, WEFT_WORK_QUITS);
     is_int(weft_worker_stop(worker), 0, "the worker stops");
@@ -254,15 +295,15 @@ static void test_cancel(struct world *w)
     work_init(&work);
     struct weft_id id = submit_script(w, stubborn);
     struct weft_worker *worker = begin(w, &work, 1000);
-    ok(wait_state(w, &id, WEFT_STATE_RUNNING), "it runs");
+    ok(wait_state(w, &id, WEFT_STATE_RUNNING), "the execution runs");
     const struct weft_steer cancel = {.id = id};
     struct weft_steered steered;
     ok(weft_steer(w->weft, WEFT_STEER_CANCEL, &cancel, 1, &steered, &w->err) == WEFT_OK &&
            steered.err.rc == WEFT_OK,
-       "and is cancelled");
-    ok(wait_ended(&work, 1), "its command is ended, although it ignores SIGTERM");
+       "the execution is cancelled");
+    ok(wait_ended(&work, 1), "the command is ended, although it ignores SIGTERM");
     is_int(weft_worker_stop(worker), 0, "the worker stops");
-    is_int(describe(w, &id).state, WEFT_STATE_CANCELLED, "it stays cancelled");
+    is_int(describe(w, &id).state, WEFT_STATE_CANCELLED, "the execution stays cancelled");
     weft_worker_free(worker);
 }
 
@@ -273,17 +314,17 @@ static void test_stop(struct world *w)
     work_init(&work);
     struct weft_id id = submit_script(w, stubborn);
     struct weft_worker *worker = begin(w, &work, 0);
-    ok(wait_running(worker), "it runs");
+    ok(wait_running(worker), "the execution runs");
     atomic_store(&work.term_us, weft_boot_us() + 50 * WEFT_MS);
     atomic_store(&work.stop, WEFT_WORK_STOPS);
     is_int(weft_worker_stop(worker), 0, "the worker stops");
     ok(weft_boot_us() >= atomic_load(&work.term_us), "after the grace");
     struct weft_execution found = describe(w, &id);
-    is_int(found.state, WEFT_STATE_READY, "and it is ready again");
+    is_int(found.state, WEFT_STATE_READY, "the execution is ready again");
     weft_worker_free(worker);
 }
 
-/* No more than --max are run; what was claimed beyond that is given back. */
+/* No more than --max are run; executions claimed beyond that are given back. */
 static void test_max(struct world *w)
 {
     struct weft_work work;
@@ -314,9 +355,9 @@ static void test_vanished(struct world *w)
     work.path = "/no/such/command";
     struct weft_id id = submit_script(w, "true");
     struct weft_worker *worker = begin(w, &work, 0);
-    ok(wait_ended(&work, 1), "it is tried");
+    ok(wait_ended(&work, 1), "the execution is tried");
     is_int(weft_worker_stop(worker), 0, "the worker stops");
-    is_int(describe(w, &id).state, WEFT_STATE_DELAYED, "and comes back later");
+    is_int(describe(w, &id).state, WEFT_STATE_DELAYED, "the execution is delayed");
     weft_worker_free(worker);
 }
 
@@ -326,6 +367,7 @@ int main(void)
     static void (*const test[])(struct world *) = {
         test_ends, test_attempts, test_progress, test_cancel, test_stop, test_max, test_vanished};
     test_progress_lines();
+    test_usage_lines();
     for (size_t i = 0; i < WEFT_LEN(test); i++) {
         struct world w;
         world_init(&w, "sqlite");

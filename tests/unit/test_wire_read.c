@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Reading messages: what the fields become, what is refused and who is blamed. */
+/* Reading messages: the values of the fields, the refusals, and the field that an error names. */
 
 #include "base/limits.h"
 #include "base/moment.h"
@@ -332,6 +332,17 @@ static const struct refusal refusal[] = {
      "weights must be an object of whole numbers from 1 to 1000"},
     {&weft_wire_lane, "{\"pause\":true}", UNKNOWN, "pause",
      "there is no field 'pause', did you mean 'paused'?"},
+    {&weft_wire_budget, "{\"budget\":\"b\"}", INVALID, "dimensions", "dimensions is missing"},
+    {&weft_wire_budget, "{\"dimensions\":[]}", INVALID, "dimensions",
+     "dimensions must be an object of objects"},
+    {&weft_wire_budget, "{\"dimensions\":{\"t\":{\"hard\":0}}}", INVALID, "dimensions.t.hard",
+     "dimensions.t: hard is 0, allowed are 1 to 1000000000000000"},
+    {&weft_wire_budget, "{\"dimensions\":{\"t\":{\"sfot\":1}}}", UNKNOWN, "dimensions.t.sfot",
+     "dimensions.t: there is no field 'sfot', did you mean 'soft'?"},
+    {&weft_wire_budget, "{\"dimensions\":{},\"reset\":{\"every_months\":1201}}", INVALID,
+     "reset.every_months", "reset.every_months is 1201, allowed are 1 to 1200"},
+    {&weft_wire_usage, "{\"id\":" ID ",\"epoch\":1,\"totals\":{\"t\":\"1\"}}", INVALID, "totals",
+     "totals must be an object of whole numbers"},
     {&weft_wire_sweep, "{\"matched\":-1}", INVALID, "matched",
      "matched is -1, allowed are 0 to 9223372036854775807"},
 };
@@ -413,15 +424,27 @@ static void test_lenient(void)
 static void test_errors(void)
 {
     struct weft_err got, err;
-    enum weft_fence fence = WEFT_FENCE_UNKNOWN;
+    struct weft_wire_detail detail = {.fence = WEFT_FENCE_UNKNOWN};
     struct weft_json value = json_of(
         "{\"code\":\"fenced\",\"message\":\"gone\",\"hint\":\"h\","
         "\"field\":\"f\",\"reason\":\"timed_out\"}");
-    ok(weft_wire_read_error(&value, arena, &got, &fence, &err) == WEFT_OK, "an error is read");
-    ok(got.rc == WEFT_FENCED && fence == WEFT_FENCE_TIMED_OUT, "code and reason");
+    ok(weft_wire_read_error(&value, arena, &got, &detail, &err) == WEFT_OK, "an error is read");
+    ok(got.rc == WEFT_FENCED && detail.fence == WEFT_FENCE_TIMED_OUT, "code and reason");
     is_str(got.text, "gone", "the error has its message");
     is_str(got.hint, "h", "the error has its hint");
     is_str(got.field, "f", "the error has its field");
+
+    value = json_of("{\"code\":\"budget_exceeded\",\"left\":{\"tokens\":5,\"new\":\"x\",\"b\":0}}");
+    ok(weft_wire_read_error(&value, arena, &got, &detail, &err) == WEFT_OK &&
+           got.rc == WEFT_BUDGET_EXCEEDED && detail.fence == WEFT_FENCE_NONE,
+       "an error about a budget is read");
+    ok(detail.left_count == 2 && strcmp(detail.left[0].dimension, "tokens") == 0 &&
+           detail.left[0].amount == 5 && strcmp(detail.left[1].dimension, "b") == 0,
+       "the error has what is left; what is no amount is passed over");
+    value = json_of("{\"code\":\"budget_exceeded\",\"left\":[1]}");
+    ok(weft_wire_read_error(&value, arena, &got, &detail, &err) == WEFT_OK &&
+           detail.left_count == 0,
+       "a list of what is left is passed over");
 
     for (int rc = WEFT_OK + 1; rc < WEFT_RC_COUNT; rc++) {
         value = json_of(weft_arena_printf(arena, "{\"code\":\"%s\",\"hint\":null,\"field\":null}",
@@ -433,14 +456,14 @@ static void test_errors(void)
     static const char *const strange[] = {"{\"code\":\"ok\"}", "{\"code\":\"newer\"}"};
     for (size_t i = 0; i < WEFT_LEN(strange); i++) {
         value = json_of(strange[i]);
-        ok(weft_wire_read_error(&value, arena, &got, &fence, &err) == WEFT_OK &&
-               got.rc == WEFT_INTERNAL && fence == WEFT_FENCE_NONE,
+        ok(weft_wire_read_error(&value, arena, &got, &detail, &err) == WEFT_OK &&
+               got.rc == WEFT_INTERNAL && detail.fence == WEFT_FENCE_NONE,
            "%s is an internal one", strange[i]);
     }
     value = json_of("[]");
-    ok(weft_wire_read_error(&value, arena, &got, &fence, &err) == INVALID, "a list is none");
+    ok(weft_wire_read_error(&value, arena, &got, &detail, &err) == INVALID, "a list is none");
     value = json_of("{\"code\":5}");
-    ok(weft_wire_read_error(&value, arena, &got, &fence, &err) == INVALID,
+    ok(weft_wire_read_error(&value, arena, &got, &detail, &err) == INVALID,
        "an error with a number for its code is refused");
 }
 

@@ -12,7 +12,8 @@ static const struct weft_wire_type *const request[] = {
     &weft_wire_priority,       &weft_wire_deadline,    &weft_wire_filter,
     &weft_wire_lane,           &weft_wire_node,        &weft_wire_flow_spec,
     &weft_wire_flow_growth,    &weft_wire_flow_cancel, &weft_wire_token_spec,
-    &weft_wire_token_rotation, &weft_wire_flow_edging,
+    &weft_wire_token_rotation, &weft_wire_flow_edging, &weft_wire_gate,
+    &weft_wire_budget,         &weft_wire_usage,
 };
 static const struct weft_wire_type *const answer[] = {
     &weft_wire_submitted,      &weft_wire_execution,  &weft_wire_claimed,
@@ -22,7 +23,8 @@ static const struct weft_wire_type *const answer[] = {
     &weft_wire_flow_submitted, &weft_wire_flow_grown, &weft_wire_flow_cancelled,
     &weft_wire_flow_node,      &weft_wire_flow,       &weft_wire_flow_page,
     &weft_wire_upstream,       &weft_wire_token,      &weft_wire_token_made,
-    &weft_wire_flow_linked,
+    &weft_wire_flow_linked,    &weft_wire_charge,     &weft_wire_budget_now,
+    &weft_wire_reported,
 };
 
 static struct weft_json schema_of(const struct weft_wire_type *type)
@@ -138,6 +140,15 @@ static const struct point point[] = {
     {&weft_wire_cancel, "required", NULL},
     {&weft_wire_filter, "properties/tag/pattern", "\"^[^:]+:\""},
     {&weft_wire_lane, "properties/weights/additionalProperties/maximum", "1000"},
+    {&weft_wire_spec, "properties/cost/additionalProperties/maximum", "1000000000000000"},
+    {&weft_wire_budget, "required", "[\"dimensions\"]"},
+    {&weft_wire_budget, "properties/dimensions/additionalProperties/$ref",
+     "\"#/components/schemas/BudgetDimension\""},
+    {&weft_wire_budget, "properties/match/type", "[\"object\",\"null\"]"},
+    {&weft_wire_budget_dimension, "properties/hard/type", "[\"integer\",\"null\"]"},
+    {&weft_wire_budget_dimension, "properties/hard/minimum", "1"},
+    {&weft_wire_usage, "required", "[\"id\",\"epoch\",\"totals\"]"},
+    {&weft_wire_budget_now, "properties/hard/type", "[\"integer\",\"null\"]"},
     {&weft_wire_lane_count, "properties/ready/minimum", "0"},
     {&weft_wire_lane_count, "properties/ready/maximum", NULL},
     {&weft_wire_replica, "properties/state/enum", "[\"alive\",\"dead\"]"},

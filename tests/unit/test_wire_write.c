@@ -14,7 +14,7 @@ struct trip {
     const char *text; /* as it is written */
 };
 
-/* Every field of every message; what is written must read as what it was written from. */
+/* Every field of every message; the written text must be read as the same message. */
 static const struct trip trip[] = {
     {"least spec", &weft_wire_spec, "{\"kind\":\"mail\"}"},
     {"full spec", &weft_wire_spec,
@@ -25,6 +25,9 @@ static const struct trip trip[] = {
      "\"policy\":{\"max_attempts\":3,\"backoff\":{\"kind\":\"fixed\",\"initial_ms\":0,"
      "\"factor\":1.5,\"max_ms\":9,\"jitter\":false},\"attempt_timeout_ms\":7,"
      "\"lease_ms\":2000,\"no_retry\":[\"a\",\"b\"],\"max_lost\":2,\"retention_ms\":11}}"},
+    {"spec with limits", &weft_wire_spec,
+     "{\"kind\":\"k\",\"gate\":\"customer:42\",\"budgets\":[\"a\",\"b\"],"
+     "\"cost\":{\"tokens\":500,\"usd\":0}}"},
     {"spec with a moment", &weft_wire_spec,
      "{\"kind\":\"k\",\"run_at\":\"2030-01-02T03:04:05.678Z\"}"},
     {"spec with an empty policy", &weft_wire_spec, "{\"kind\":\"k\",\"policy\":{}}"},
@@ -49,7 +52,7 @@ static const struct trip trip[] = {
      "\"factor\":2,\"max_ms\":9,\"jitter\":true},\"attempt_timeout_ms\":0,"
      "\"lease_ms\":2000,\"no_retry\":[],\"max_lost\":2,\"retention_ms\":null},"
      "\"result_size\":12,\"suspended_at\":null,\"timeout_at\":null,\"escalated\":false,\"gate\":"
-     "null}"},
+     "null,\"budgets\":[]}"},
     {"bare execution", &weft_wire_execution,
      "{\"id\":" ID ",\"namespace\":\"n\",\"lane\":\"l\",\"kind\":\"k\",\"state\":\"ready\","
      "\"priority\":0,\"tenant\":null,\"key\":null,\"tags\":{},\"capabilities\":[],"
@@ -59,7 +62,7 @@ static const struct trip trip[] = {
      "\"flow_id\":null,\"node\":null,\"attempts_used\":0,\"attempts_left\":0,"
      "\"next_attempt_at\":null,\"not_retried_because\":null,\"policy\":null,"
      "\"result_size\":0,\"suspended_at\":null,\"timeout_at\":null,\"escalated\":false,\"gate\":"
-     "null}"},
+     "null,\"budgets\":[]}"},
     {"least claim", &weft_wire_claim, "{\"worker\":\"w\"}"},
     {"claim", &weft_wire_claim,
      "{\"worker\":\"w\",\"lanes\":[\"a\",\"b\"],\"kinds\":[\"k\"],\"capabilities\":[\"c\"],"
@@ -121,6 +124,30 @@ static const struct trip trip[] = {
     {"plain lane", &weft_wire_lane,
      "{\"lane\":\"l\",\"paused\":false,\"max_running\":0,\"retention_ms\":0,\"weights\":{},"
      "\"window\":null,\"rate\":null}"},
+    {"budget", &weft_wire_budget,
+     "{\"budget\":\"team-a\",\"match\":{\"lane\":\"l\",\"kind\":\"k\",\"tenant\":\"t\"},"
+     "\"dimensions\":{\"tokens\":{\"hard\":1000,\"soft\":800,\"estimate\":5,\"used\":6,"
+     "\"reserved\":7},\"usd\":{\"hard\":null,\"soft\":null,\"estimate\":0,\"used\":0,"
+     "\"reserved\":0}},\"reset\":{\"every_ms\":1000,\"every_months\":null,"
+     "\"anchor_at\":\"2026-01-01T00:00:00.001Z\"},\"on_hard\":\"cancel\",\"state\":\"soft\","
+     "\"next_reset_at\":\"2026-01-01T00:00:00.002Z\","
+     "\"began_at\":\"2026-01-01T00:00:00.003Z\",\"breaches\":8}"},
+    {"budget of all by month", &weft_wire_budget,
+     "{\"budget\":null,\"match\":{\"lane\":null,\"kind\":null,\"tenant\":null},"
+     "\"dimensions\":{},\"reset\":{\"every_ms\":null,\"every_months\":1,\"anchor_at\":null},"
+     "\"on_hard\":\"hold\",\"state\":\"hard\",\"next_reset_at\":null,\"began_at\":null,"
+     "\"breaches\":0}"},
+    {"plain budget", &weft_wire_budget,
+     "{\"budget\":\"b\",\"match\":null,\"dimensions\":{},\"reset\":null,\"on_hard\":\"hold\","
+     "\"state\":\"ok\",\"next_reset_at\":null,\"began_at\":null,\"breaches\":0}"},
+    {"charge", &weft_wire_charge,
+     "{\"id\":" ID ",\"dimension\":\"tokens\",\"reserved\":5,\"used\":6,\"settled\":true}"},
+    {"usage", &weft_wire_usage,
+     "{\"id\":" ID ",\"epoch\":1,\"totals\":{\"tokens\":350,\"a.b\":0}}"},
+    {"reported", &weft_wire_reported,
+     "{\"budgets\":[{\"name\":\"b\",\"dimension\":\"tokens\",\"used\":5,\"hard\":10,"
+     "\"state\":\"soft\"},{\"name\":\"b\",\"dimension\":\"usd\",\"used\":0,\"hard\":null,"
+     "\"state\":\"ok\"}]}"},
     {"lane count", &weft_wire_lane_count,
      "{\"lane\":\"l\",\"ready\":1,\"delayed\":2,\"blocked\":3,\"running\":4,\"suspended\":5,"
      "\"held\":6,\"succeeded_1h\":7,\"failed_1h\":8,\"draining\":9,"
@@ -266,7 +293,7 @@ static void test_default_type(void)
     struct weft_spec spec = {.kind = "k", .payload = "{", .payload_size = 1};
     is_str(write_text(&weft_wire_spec, &spec),
            "{\"kind\":\"k\",\"payload_base64\":\"ew==\",\"content_type\":\"application/json\"}",
-           "bytes without a type are called what they are taken for");
+           "a payload without a content type is written with the assumed one");
     struct weft_claimed claimed = {.lane = "l", .kind = "k", .payload = "{", .payload_size = 1};
     const char *text = write_text(&weft_wire_claimed, &claimed);
     ok(strstr(text, "\"content_type\":\"application/json\",\"priority\"") != NULL,
@@ -311,7 +338,7 @@ static void test_error(void)
     weft_buf_init(&buf, 1000);
     weft_json_writer_init(&out, &buf);
     const struct weft_err fenced = {.rc = WEFT_FENCED, .text = "gone"};
-    weft_wire_write_error(&fenced, WEFT_FENCE_LOST, &out);
+    weft_wire_write_error(&fenced, &(struct weft_wire_detail){.fence = WEFT_FENCE_LOST}, &out);
     is_str(buf.data,
            "{\"code\":\"fenced\",\"message\":\"gone\",\"hint\":null,\"field\":null,"
            "\"reason\":\"lost\"}",
@@ -319,11 +346,21 @@ static void test_error(void)
     weft_buf_clear(&buf);
     weft_json_writer_init(&out, &buf);
     const struct weft_err busy = {.rc = WEFT_BUSY, .hint = "h", .field = "f"};
-    weft_wire_write_error(&busy, WEFT_FENCE_NONE, &out);
+    weft_wire_write_error(&busy, NULL, &out);
     is_str(buf.data,
            "{\"code\":\"busy\",\"message\":\"another caller is using it, try again\","
            "\"hint\":\"h\",\"field\":\"f\"}",
            "an error without a story tells the general one");
+    weft_buf_clear(&buf);
+    weft_json_writer_init(&out, &buf);
+    const struct weft_err exceeded = {.rc = WEFT_BUDGET_EXCEEDED, .text = "no"};
+    const struct weft_amount left[] = {{"tokens", 150}, {"usd", 0}};
+    weft_wire_write_error(&exceeded, &(struct weft_wire_detail){.left = left, .left_count = 2},
+                          &out);
+    is_str(buf.data,
+           "{\"code\":\"budget_exceeded\",\"message\":\"no\",\"hint\":null,\"field\":null,"
+           "\"left\":{\"tokens\":150,\"usd\":0}}",
+           "a report beyond a hard limit has what is left");
     weft_buf_done(&buf);
 }
 

@@ -154,16 +154,17 @@ enum change {
 };
 
 static const enum change changes[WEFT_OP_COUNT] = {
-    [WEFT_OP_COMPLETE] = ENDED,     [WEFT_OP_FAIL] = ENDED,         [WEFT_OP_DELAY] = PUT_BACK,
-    [WEFT_OP_RELEASE] = PUT_BACK,   [WEFT_OP_CANCEL] = ENDED,       [WEFT_OP_REPLAY] = READY,
-    [WEFT_OP_REPRIORITIZE] = ENDED, [WEFT_OP_SET_DEADLINE] = ENDED, [WEFT_OP_REVOKE] = READY,
-    [WEFT_OP_CANCEL_MANY] = ENDED,  [WEFT_OP_REPLAY_MANY] = READY,  [WEFT_OP_FLOW_SUBMIT] = READY,
+    [WEFT_OP_COMPLETE] = ENDED,     [WEFT_OP_FAIL] = ENDED,          [WEFT_OP_DELAY] = PUT_BACK,
+    [WEFT_OP_RELEASE] = PUT_BACK,   [WEFT_OP_CANCEL] = ENDED,        [WEFT_OP_REPLAY] = READY,
+    [WEFT_OP_REPRIORITIZE] = ENDED, [WEFT_OP_SET_DEADLINE] = ENDED,  [WEFT_OP_REVOKE] = READY,
+    [WEFT_OP_CANCEL_MANY] = ENDED,  [WEFT_OP_REPLAY_MANY] = READY,   [WEFT_OP_FLOW_SUBMIT] = READY,
     [WEFT_OP_FLOW_GROW] = READY,    [WEFT_OP_FLOW_LINK] = READY, /* an edge from a node that has
                                                                     ended may let its node begin */
     [WEFT_OP_LANE_PUT] = READY, /* it may have been paused, or full */
     [WEFT_OP_SUSPEND] = ENDED,  /* a slot of its lane is free */
-    [WEFT_OP_SIGNALS] = READY,      [WEFT_OP_RESUME] = READY,       [WEFT_OP_LANE_REMOVE] = READY,
-    [WEFT_OP_GOODBYE] = READY,      [WEFT_OP_RUN_SCANNER] = READY,
+    [WEFT_OP_SIGNALS] = READY,      [WEFT_OP_RESUME] = READY,        [WEFT_OP_LANE_REMOVE] = READY,
+    [WEFT_OP_GOODBYE] = READY,      [WEFT_OP_RUN_SCANNER] = READY,   [WEFT_OP_BUDGET_PUT] = READY,
+    [WEFT_OP_BUDGET_RESET] = READY, [WEFT_OP_BUDGET_REMOVE] = READY,
 };
 
 /* Whether a call of such an operation changed anything, as far as its answer says. */

@@ -16,6 +16,7 @@
 #include "core/state.h"
 #include "engine/job/execution_read.h"
 #include "engine/job/list.h"
+#include "engine/limit/budgets.h"
 #include "engine/limit/gates.h"
 #include "engine/scan/pass.h"
 #include "engine/wait/wait.h"
@@ -30,7 +31,8 @@ static const char *place_of(const struct weft_op_call *call)
     const char *path = weft_ops[call->op].path;
     if (!strchr(path, '{'))
         return NULL;
-    if (strstr(path, "{lane}") || strstr(path, "{worker}") || strstr(path, "{gate}"))
+    if (strstr(path, "{lane}") || strstr(path, "{worker}") || strstr(path, "{gate}") ||
+        strstr(path, "{budget}"))
         return call->in;
     if (strstr(path, "tokens/"))
         return weft_arena_printf(call->arena, "%d", *(const int32_t *)call->in);
@@ -178,6 +180,13 @@ static enum weft_rc whole_list(const struct weft_via *via, const struct weft_op_
     return rc;
 }
 
+/* limit 0: the server chooses; after NULL: the first page. */
+static const char *query_page(struct weft_arena *arena, uint32_t limit, const char *after)
+{
+    return WEFT_QUERY(arena, {"limit", limit ? weft_arena_printf(arena, "%u", limit) : NULL},
+                      {"after", after});
+}
+
 /* A page about an execution: waitpoints or signals. */
 static enum weft_rc wait_page(const struct weft_via *via, const struct weft_op_call *call,
                               struct weft_err *err)
@@ -185,11 +194,10 @@ static enum weft_rc wait_page(const struct weft_via *via, const struct weft_op_c
     struct weft_waitpoints *answer = call->out; /* both kinds of page begin so */
     const struct weft_wait_asking *asking = call->in;
     struct weft_remote_list listing = {0};
-    const char *limit = asking->limit ? weft_arena_printf(call->arena, "%u", asking->limit) : NULL;
     const struct weft_remote_request request = {
         .op = call->op,
         .place = weft_remote_id(call->arena, &asking->id),
-        .query = WEFT_QUERY(call->arena, {"limit", limit}, {"after", asking->after})};
+        .query = query_page(call->arena, asking->limit, asking->after)};
     enum weft_rc rc = weft_remote_page(via, &request, call->arena, &listing, err);
     if (!rc) {
         answer->item = listing.item;
@@ -351,6 +359,52 @@ static enum weft_rc gates(const struct weft_via *via, const struct weft_op_call 
     return rc;
 }
 
+static enum weft_rc budget_put(const struct weft_via *via, const struct weft_op_call *call,
+                               struct weft_err *err)
+{
+    struct weft_budget settings = *(const struct weft_budget *)call->in;
+    const struct weft_remote_request request = {
+        .op = call->op, .place = settings.name, .item = &settings};
+    settings.name = NULL; /* the path says it */
+    settings.state = WEFT_BUDGET_OK;
+    settings.next_reset_us = settings.period_began_us = 0;
+    settings.breaches = 0;
+    return send_only(via, &request, err);
+}
+
+static enum weft_rc budgets(const struct weft_via *via, const struct weft_op_call *call,
+                            struct weft_err *err)
+{
+    const struct weft_budget_asking *asking = call->in;
+    struct weft_remote_list list = {0};
+    const struct weft_remote_request request = {
+        .op = call->op,
+        .query = query_page(call->arena, asking->limit, asking->after),
+        .ns = asking->ns};
+    enum weft_rc rc = weft_remote_page(via, &request, call->arena, &list, err);
+    if (!rc)
+        *(struct weft_budgets *)call->out =
+            (struct weft_budgets){.item = list.item, .count = list.count, .next = list.next};
+    return rc;
+}
+
+static enum weft_rc ledger(const struct weft_via *via, const struct weft_op_call *call,
+                           struct weft_err *err)
+{
+    const struct weft_ledger_asking *asking = call->in;
+    struct weft_remote_list list = {0};
+    const struct weft_remote_request request = {
+        .op = call->op,
+        .place = asking->name,
+        .query = query_page(call->arena, asking->limit, asking->after),
+        .ns = asking->ns};
+    enum weft_rc rc = weft_remote_page(via, &request, call->arena, &list, err);
+    if (!rc)
+        *(struct weft_ledger *)call->out =
+            (struct weft_ledger){.item = list.item, .count = list.count, .next = list.next};
+    return rc;
+}
+
 /* The same for an operation whose path names its argument. */
 static enum weft_rc send_place(const struct weft_via *via, const struct weft_op_call *call,
                                struct weft_err *err)
@@ -453,6 +507,11 @@ static weft_remote_fn *const calls[WEFT_OP_COUNT] = {
     [WEFT_OP_GATES] = gates,
     [WEFT_OP_GATE_PUT] = gate_put,
     [WEFT_OP_GATE_REMOVE] = send_place,
+    [WEFT_OP_BUDGETS] = budgets,
+    [WEFT_OP_BUDGET_PUT] = budget_put,
+    [WEFT_OP_BUDGET_REMOVE] = send_place,
+    [WEFT_OP_BUDGET_RESET] = send_place,
+    [WEFT_OP_LEDGER] = ledger,
     [WEFT_OP_LANE_REMOVE] = send_place,
     [WEFT_OP_GOODBYE] = goodbye,
     [WEFT_OP_TOKEN_REVOKE] = send_place,

@@ -11,6 +11,7 @@
 #include "base/buf.h"
 #include "base/json.h"
 #include "client/client.h"
+#include "wire/wire.h"
 
 /* The body of a request grows up to this. The server takes 16 MiB; an item may add 1.4 to it. */
 enum { WEFT_REMOTE_BODY = 12 << 20 };
@@ -61,10 +62,10 @@ enum weft_rc weft_remote_garbled(const struct weft_remote_request *request, stru
 /* An error of the server as a caller may keep it: its field and hint are static. */
 WEFT_MUST_CHECK enum weft_rc weft_remote_error(const struct weft_json *value,
                                                struct weft_arena *arena, struct weft_err *ret_error,
-                                               enum weft_fence *ret_fence, struct weft_err *err);
+                                               struct weft_wire_detail *ret_detail,
+                                               struct weft_err *err);
 
-/* "?name=value&name=value" in the arena, of so many pairs; those whose value is NULL are left out.
- */
+/* "?name=value&name=value" in the arena, of `count` pairs without the pairs whose value is NULL. */
 const char *weft_remote_query(struct weft_arena *arena, const char *const pair[][2], size_t count);
 /* The same of pairs in braces. */
 #define WEFT_QUERY(arena, ...)                                                                     \

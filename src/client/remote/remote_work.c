@@ -14,6 +14,7 @@
 #include "base/limits.h"
 #include "base/moment.h"
 #include "client/remote/remote.h"
+#include "core/budget.h"
 #include "engine/call.h"
 #include "engine/job/claim.h"
 #include "engine/wait/wait.h"
@@ -55,6 +56,16 @@ static bool is_moment(weft_usec moment_us)
     return moment_us >= 0 && moment_us <= WEFT_MOMENT_MAX_US;
 }
 
+/* JSON has no member without a name. */
+static enum weft_rc check_amounts(const char *field, const struct weft_amount *amount, size_t count,
+                                  struct weft_err *err)
+{
+    for (size_t i = 0; i < count; i++)
+        if (!amount[i].dimension)
+            return weft_amounts_check(amount, count, field, err);
+    return WEFT_OK;
+}
+
 enum weft_rc weft_remote_check_spec(const struct weft_spec *spec, struct weft_err *err)
 {
     if (!spec->payload && spec->payload_size > 0)
@@ -62,6 +73,9 @@ enum weft_rc weft_remote_check_spec(const struct weft_spec *spec, struct weft_er
     for (size_t i = 0; i < spec->tag_count; i++)
         if (!spec->tags[i].key || !spec->tags[i].value)
             return weft_invalid(err, "tags", "a tag is NULL");
+    enum weft_rc rc = check_amounts("cost", spec->cost, spec->cost_count, err);
+    if (rc)
+        return rc;
     if (spec->policy && (unsigned)spec->policy->backoff > WEFT_BACKOFF_FIXED)
         return weft_invalid(err, "policy.backoff.kind", "there is no such kind of backoff");
     if (!is_moment(spec->run_at_us))
@@ -90,6 +104,10 @@ static enum weft_rc check_item(const struct weft_op_call *call, size_t i, struct
     if (call->op == WEFT_OP_COMPLETE)
         return check_size("result", ((const struct weft_complete *)item_at(call, i))->result_size,
                           err);
+    if (call->op == WEFT_OP_USAGE) {
+        const struct weft_usage *usage = item_at(call, i);
+        return check_amounts("totals", usage->totals, usage->total_count, err);
+    }
     if (call->op == WEFT_OP_SUSPEND)
         return weft_suspend_check(item_at(call, i), err);
     if (steers_one(call) && !is_moment(((const struct weft_steer *)item_at(call, i))->deadline_us))
@@ -153,7 +171,7 @@ static size_t write_ids(const struct weft_op_call *call, size_t at,
 
 /* Answers an item with a failure. */
 static void answer_error(const struct weft_op_call *call, size_t i, const struct weft_err *story,
-                         enum weft_fence fence)
+                         const struct weft_wire_detail *detail)
 {
     if (call->op == WEFT_OP_SUBMIT)
         ((struct weft_submit_result *)call->out)[i] =
@@ -166,7 +184,12 @@ static void answer_error(const struct weft_op_call *call, size_t i, const struct
             (void *)((char *)call->out + i * weft_wire_size(weft_ops[call->op].gives));
         answer->err = story;
         answer->rc = story->rc;
-        answer->fence = fence;
+        answer->fence = detail ? detail->fence : WEFT_FENCE_NONE;
+    }
+    if (call->op == WEFT_OP_USAGE && detail) {
+        struct weft_usage_result *answer = (struct weft_usage_result *)call->out + i;
+        answer->left = detail->left;
+        answer->left_count = detail->left_count;
     }
 }
 
@@ -190,12 +213,12 @@ static bool read_item(const struct weft_op_call *call, size_t i, const struct we
                       struct weft_arena *arena)
 {
     const struct weft_wire_type *gives = weft_ops[call->op].gives;
-    enum weft_fence fence = WEFT_FENCE_NONE;
+    struct weft_wire_detail detail;
     struct weft_err story;
     struct weft_json error;
     bool failed = weft_wire_member(value, "error", &error) && error.kind != WEFT_JSON_NULL;
-    if (failed && weft_remote_error(&error, arena, &story, &fence, NULL) == WEFT_OK) {
-        answer_error(call, i, weft_err_dup(call->arena, &story), fence);
+    if (failed && weft_remote_error(&error, arena, &story, &detail, NULL) == WEFT_OK) {
+        answer_error(call, i, weft_err_dup(call->arena, &story), &detail);
         return true;
     }
     if (steers(call)) /* an execution may have an error of its own, which is none of the call */
@@ -212,7 +235,8 @@ static enum weft_rc send_part(const struct weft_via *via, const struct weft_op_c
                               size_t at, size_t *ret_count, struct weft_err *err)
 {
     /* The answers of these point into the text of the response. */
-    bool kept = call->op == WEFT_OP_SUSPEND || call->op == WEFT_OP_WAITPOINT;
+    bool kept =
+        call->op == WEFT_OP_SUSPEND || call->op == WEFT_OP_WAITPOINT || call->op == WEFT_OP_USAGE;
     struct weft_arena *arena = kept ? call->arena : weft_arena_new();
     struct weft_buf body;
     weft_buf_init(&body, SIZE_MAX);
@@ -254,7 +278,7 @@ static enum weft_rc steer_one(const struct weft_via *via, const struct weft_op_c
     if (!rc && !read_item(call, i, &object, arena))
         rc = weft_remote_garbled(&request, err);
     if (rc && is_about_item(rc)) {
-        answer_error(call, i, weft_err_dup(call->arena, err), WEFT_FENCE_NONE);
+        answer_error(call, i, weft_err_dup(call->arena, err), NULL);
         rc = WEFT_OK;
     }
     weft_arena_free(arena);
@@ -271,7 +295,7 @@ enum weft_rc weft_remote_bulk(const struct weft_via *via, const struct weft_op_c
         part = 1;
         if (check_item(call, at, &refused)) {
             any |= steers(call);
-            answer_error(call, at, weft_err_dup(call->arena, &refused), WEFT_FENCE_NONE);
+            answer_error(call, at, weft_err_dup(call->arena, &refused), NULL);
             continue;
         }
         enum weft_rc rc =
@@ -285,7 +309,7 @@ enum weft_rc weft_remote_bulk(const struct weft_via *via, const struct weft_op_c
         struct weft_err *not_sent = weft_err_dup(call->arena, err);
         not_sent->hint = NULL;
         for (size_t i = at; i < call->count; i++)
-            answer_error(call, i, i < at + part ? story : not_sent, WEFT_FENCE_NONE);
+            answer_error(call, i, i < at + part ? story : not_sent, NULL);
         break;
     }
     return WEFT_OK;

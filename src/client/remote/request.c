@@ -61,11 +61,11 @@ static const char *in_node(const char *field, size_t *ret_node)
 }
 
 enum weft_rc weft_remote_error(const struct weft_json *value, struct weft_arena *arena,
-                               struct weft_err *ret_error, enum weft_fence *ret_fence,
+                               struct weft_err *ret_error, struct weft_wire_detail *ret_detail,
                                struct weft_err *err)
 {
     struct weft_err sent = {0};
-    enum weft_rc rc = weft_wire_read_error(value, arena, &sent, ret_fence, err);
+    enum weft_rc rc = weft_wire_read_error(value, arena, &sent, ret_detail, err);
     if (rc)
         return rc;
     size_t node;

@@ -68,6 +68,7 @@ void weft_job_forget_words(struct weft_job *job)
 void weft_job_clear(struct weft_job *job)
 {
     weft_job_forget_words(job);
+    weft_job_usage_forget(job);
     free(job->note);
     job->note = NULL;
     weft_arena_free(job->arena);

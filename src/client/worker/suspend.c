@@ -133,6 +133,7 @@ bool weft_job_go_on(struct weft_job *job, const struct weft_suspend_result *answ
     job->claimed = claimed; /* all else in it is in the arena of the grant */
     job->signals_seen = answer->signal_count;
     weft_job_forget_words(job);
+    weft_job_usage_again(job);
     weft_arena_free(job->arena);
     job->arena = arena;
     return true;

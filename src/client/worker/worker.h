@@ -94,6 +94,8 @@ struct weft_job {
     struct weft_arena *arena;           /* owned; what follows, signals, waitpoints made; or NULL */
     const struct weft_suspend *suspend; /* NULL: the handler asked for none */
     const struct weft_err *refused;     /* why this request cannot be sent, or NULL */
+    struct weft_spent *spent;           /* owned; what was reported under this lease */
+    size_t spent_count;
 
     /* The keeper's: suspends that were satisfied at once under this lease. */
     uint32_t satisfied;
@@ -227,6 +229,12 @@ void weft_job_forget_words(struct weft_job *job);
  */
 WEFT_MUST_CHECK bool weft_job_go_on(struct weft_job *job, const struct weft_suspend_result *answer);
 
+/* ---- usage.c --------------------------------------------------------------------------------- */
+
+/* The handler is called again under the same lease, and counts from zero. */
+void weft_job_usage_again(struct weft_job *job);
+void weft_job_usage_forget(struct weft_job *job);
+
 /* ---- keeper.c -------------------------------------------------------------------------------- */
 
 void *weft_keeper_main(void *context); /* the worker */
@@ -273,7 +281,7 @@ void weft_hold_drop(struct weft_worker *worker, struct weft_job *job);
 /* ---- watcher.c: leases that others ended ----------------------------------------------------- */
 
 void *weft_watcher_main(void *context); /* the worker; over a server */
-/* Asks an engine for them when that is due, and takes in those that the watcher found. */
+/* Asks an engine for ended leases when that is due, and takes in what the watcher found. */
 void weft_watch_look(struct weft_worker *worker);
 /*
  * Takes jobs whose leases are gone out of the queue: where the lease was ended by others the job is

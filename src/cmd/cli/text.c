@@ -178,6 +178,10 @@ static const struct unit sizes[] = {
     {"GiB", 1 << 30}, {"T", 1LL << 40}, {"TiB", 1LL << 40},
 };
 
+static const struct unit amounts[] = {
+    {"", 1}, {"k", 1000}, {"K", 1000}, {"M", 1000000}, {"G", 1000000000}, {"T", 1000000000000},
+};
+
 bool weft_number_typed(const char *text, int64_t *ret_number)
 {
     char *end;
@@ -235,6 +239,11 @@ const char *weft_duration_text(struct weft_arena *arena, int64_t ms)
 bool weft_size_typed(const char *text, int64_t *ret_bytes)
 {
     return scaled(text, sizes, WEFT_LEN(sizes), ret_bytes);
+}
+
+bool weft_amount_typed(const char *text, int64_t *ret_amount)
+{
+    return scaled(text, amounts, WEFT_LEN(amounts), ret_amount);
 }
 
 /* ---- Moments --------------------------------------------------------------------------------- */

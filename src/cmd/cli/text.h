@@ -32,8 +32,10 @@ size_t weft_width(void);
 
 /* ---- What people type ------------------------------------------------------------------------ */
 
-/* False: the text is no such value. A duration is as in weft_cli_ms(); a size is like 64KiB. */
+/* False: the text is no such value. A duration is as in weft_cli_ms(); a size is like 64KiB; an
+ * amount is like 500k, in powers of a thousand. */
 WEFT_MUST_CHECK bool weft_number_typed(const char *text, int64_t *ret_number);
+WEFT_MUST_CHECK bool weft_amount_typed(const char *text, int64_t *ret_amount);
 WEFT_MUST_CHECK bool weft_duration_typed(const char *text, int64_t *ret_ms);
 /* A duration as it would be typed: 90s, 2h, 1500ms. In the arena. */
 const char *weft_duration_text(struct weft_arena *arena, int64_t ms);

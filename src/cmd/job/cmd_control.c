@@ -45,7 +45,7 @@ static void put_steered_json(const struct weft_id *id, const struct weft_steered
     weft_wire_put_id(json, id);
     if (answer->err.rc) {
         weft_json_key(json, "error");
-        weft_wire_write_error(&answer->err, WEFT_FENCE_NONE, json);
+        weft_wire_write_error(&answer->err, NULL, json);
     } else {
         weft_json_add_text(json, "state", weft_state_name(answer->state));
         weft_json_add_bool(json, "changed", answer->changed);

@@ -261,6 +261,8 @@ static void put_facts(const struct weft_cli *cli, const struct weft_execution *i
         weft_show_field("tag", "%s=%s", item->tags[i].key, item->tags[i].value);
     for (size_t i = 0; i < item->capability_count; i++)
         weft_show_text("capability", item->capabilities[i]);
+    for (size_t i = 0; i < item->budget_count; i++)
+        weft_show_text("budget", item->budgets[i]);
 }
 
 /* ---- Retries --------------------------------------------------------------------------------- */
@@ -306,8 +308,7 @@ static void put_attempt(const struct weft_execution *item, struct weft_arena *ar
         when = weft_arena_printf(arena, ", next try %s (at %s)", ago, moment);
     }
     if (item->attempt > used + unused)
-        in_all =
-            weft_arena_printf(arena, ", number %d with those before its replay", item->attempt);
+        in_all = weft_arena_printf(arena, ", number %d since it was submitted", item->attempt);
     weft_show_field("attempt", "%d of %d%s%s%s%s%s", used + next, most, living ? "" : " used", when,
                     in_all, why ? ", not retried: " : "", why ? why : "");
 }
@@ -521,7 +522,7 @@ const struct weft_command weft_command_show = {
         "All its fields, how each of its leases ended, and the beginning of its payload and "
         "result. Of a suspended one also what it waits for, with its waitpoints and its timeout, "
         "and what you can do about it; of one that went on, what resumed it. --payload and "
-        "--result write those bytes as they are and nothing else. With "
+        "--result write the stored bytes as they are and nothing else. With "
         "--wait the exit code tells how it ended.",
     .example =
         "weft show 01932c07-5f3e-7a10-8c51-0123456789ab\n"

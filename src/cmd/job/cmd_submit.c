@@ -15,6 +15,7 @@
 
 #include "base/limits.h"
 #include "base/str.h"
+#include "cmd/cli/amount_args.h"
 #include "cmd/cli/filter_args.h"
 #include "cmd/cli/output.h"
 #include "core/result.h"
@@ -40,6 +41,8 @@ static const struct weft_option options[] = {
     {"capability", 0, "NAME", "what a worker must have; may be repeated", NULL},
     {"tenant", 0, "NAME", "whose it is: tenants take turns", NULL},
     {"gate", 0, "NAME", "whose limits hold for it: see weft gate", NULL},
+    {"budget", 0, "NAME", "a budget that it is under: see weft budget; may be repeated", NULL},
+    {"cost", 0, "DIM=N", "what it is expected to spend: tokens=500; may be repeated", NULL},
     {"tag", 't', "KEY=VALUE", "a tag; may be repeated", NULL},
     {"content-type", 0, "TYPE", "of the payload; default: what it looks like", NULL},
     {"max-attempts", 0, "N", "how often it is tried; default: 25", NULL},
@@ -188,6 +191,8 @@ static struct weft_spec read_spec(const struct weft_cli *cli)
         .key = weft_cli_get(cli, "key"),
     };
     spec.capability_count = weft_cli_all(cli, "capability", &spec.capabilities);
+    spec.budget_count = weft_cli_all(cli, "budget", &spec.budgets);
+    spec.cost_count = weft_amounts_given(cli, "cost", &spec.cost);
     spec.run_at_us = read_moment(cli, "run-at");
     spec.deadline_us = read_moment(cli, "deadline");
     read_tags(cli, &spec);
@@ -282,7 +287,7 @@ static void refuse(struct sending *sending, uint64_t line, const struct weft_err
     weft_json_out_begin_object(&out);
     put_line_number(sending, line, &out.json);
     weft_json_key(&out.json, "error");
-    weft_wire_write_error(err, WEFT_FENCE_NONE, &out.json);
+    weft_wire_write_error(err, NULL, &out.json);
     weft_json_out_end_object(&out);
 }
 
@@ -327,7 +332,7 @@ static enum weft_exit send_chunk(struct sending *sending, const struct weft_spec
         code = weft_cli_fail(&err);
         if (line)
             weft_cli_say("weft: stopped at line %" PRIu64
-                         " of %s: it and those after it were not answered",
+                         " of %s: this line and all after it were not answered",
                          line[0], sending->file);
     }
     for (size_t i = 0; i < count && code == WEFT_EXIT_OK; i++)
@@ -550,6 +555,7 @@ const struct weft_command weft_command_submit = {
         "weft submit --kind mail '{\"to\":\"ada\"}'\n"
         "weft submit --kind resize --lane images --key img-17 @photo.jpg\n"
         "date | weft submit --kind note --wait=30s\n"
+        "weft submit --kind chat --budget team-a --cost tokens=2k @question.json\n"
         "weft submit --bulk jobs.jsonl",
     .option = options,
     .run = run_submit,

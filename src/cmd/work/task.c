@@ -24,8 +24,9 @@ struct task {
     char id[WEFT_ID_TEXT];
     struct weft_work_progress progress; /* the last line of it */
     bool progressed;                    /* it is not reported yet */
-    struct weft_suspend suspend;        /* what the command asked for by its exit code */
-    enum weft_rc suspend_rc;            /* whether it can be read */
+    struct weft_work_usage *usage;
+    struct weft_suspend suspend; /* what the command asked for by its exit code */
+    enum weft_rc suspend_rc;     /* whether it can be read */
     struct weft_err suspend_err;
 };
 
@@ -41,9 +42,10 @@ struct outcome {
 /* ---- The environment ------------------------------------------------------------------------- */
 
 static const char *const own_names[] = {
-    "WEFT_ID",       "WEFT_EPOCH",       "WEFT_ATTEMPT",      "WEFT_LANE",    "WEFT_KIND",
-    "WEFT_TENANT",   "WEFT_DEADLINE_AT", "WEFT_CONTENT_TYPE", "WEFT_FLOW",    "WEFT_NODE",
-    "WEFT_UPSTREAM", "WEFT_PROGRESS_FD", "WEFT_SUSPEND_FILE", "WEFT_SIGNALS", "WEFT_RESUMED",
+    "WEFT_ID",           "WEFT_EPOCH",   "WEFT_ATTEMPT",     "WEFT_LANE",
+    "WEFT_KIND",         "WEFT_TENANT",  "WEFT_DEADLINE_AT", "WEFT_CONTENT_TYPE",
+    "WEFT_FLOW",         "WEFT_NODE",    "WEFT_UPSTREAM",    "WEFT_PROGRESS_FD",
+    "WEFT_SUSPEND_FILE", "WEFT_SIGNALS", "WEFT_RESUMED",     "WEFT_USAGE_FILE",
 };
 
 /* True for variables that an outer `weft work` set for its own execution. */
@@ -83,6 +85,8 @@ static size_t add_places(const struct weft_claimed *claimed, const struct weft_w
         env[count++] = weft_arena_printf(arena, "WEFT_UPSTREAM=%s", dir->upstream);
     if (dir->suspend)
         env[count++] = weft_arena_printf(arena, "WEFT_SUSPEND_FILE=%s", dir->suspend);
+    if (dir->usage)
+        env[count++] = weft_arena_printf(arena, "WEFT_USAGE_FILE=%s", dir->usage);
     if (dir->signals)
         env[count++] = weft_arena_printf(arena, "WEFT_SIGNALS=%s", dir->signals);
     if (claimed->resumed && (unsigned)claimed->resumed_by < WEFT_LEN(by) && by[claimed->resumed_by])
@@ -208,6 +212,7 @@ static enum weft_child_wish wish(void *context)
         weft_job_progress(task->job, task->progress.percent,
                           task->progress.note[0] ? task->progress.note : NULL);
     task->progressed = false;
+    weft_work_usage_look(task->usage);
     int stop = atomic_load(&work->stop);
     if (stop >= WEFT_WORK_QUITS)
         return WEFT_CHILD_KILL;
@@ -378,7 +383,9 @@ static enum weft_rc run_command(struct task *task, struct weft_arena *arena,
                                      .progress = take_progress,
                                      .context = task,
                                      .guard = work->guard};
+    task->usage = weft_work_usage_new(task->work, task->job, dir.usage, pass_line, task);
     rc = weft_child_run(&child, ret_end, err);
+    weft_work_usage_end(task->usage);
     if (!rc && ret_end->exit_code == WEFT_WORK_EXIT_SUSPEND)
         task->suspend_rc = weft_work_suspend_read(work->weft, claimed, dir.suspend, arena,
                                                   &task->suspend, &task->suspend_err);

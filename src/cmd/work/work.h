@@ -11,6 +11,7 @@
 #include "base/limits.h"
 #include "cmd/cli/cli.h"
 #include "cmd/work/child.h"
+#include "core/budget.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -42,10 +43,11 @@ struct weft_work {
 
     /* Shared with the handlers. */
     atomic_ullong begun, ended;
-    atomic_int stop;         /* enum weft_work_stop */
-    _Atomic int64_t term_us; /* when the grace is over, CLOCK_BOOTTIME; WEFT_NEVER */
-    atomic_bool warned;      /* of progress that cannot be read */
-    pthread_mutex_t lock;    /* of stdout and stderr, so that lines stay whole */
+    atomic_int stop;          /* enum weft_work_stop */
+    _Atomic int64_t term_us;  /* when the grace is over, CLOCK_BOOTTIME; WEFT_NEVER */
+    atomic_bool warned;       /* of progress that cannot be read */
+    atomic_bool usage_warned; /* of usage that cannot be read */
+    pthread_mutex_t lock;     /* of stdout and stderr, so that lines stay whole */
 };
 
 /* The handler of every kind; the context is the struct weft_work. */
@@ -59,6 +61,27 @@ struct weft_work_progress {
 };
 WEFT_MUST_CHECK bool weft_work_progress_read(const char *text, size_t size,
                                              struct weft_work_progress *ret_progress);
+
+/* ---- What commands spend (usage.c) ----------------------------------------------------------- */
+
+/* A line that a command wrote to WEFT_USAGE_FILE: "NAME NUMBER". False: it is no such line. */
+struct weft_work_spent {
+    char dimension[WEFT_DIMENSION_NAME_MAX + 1];
+    int64_t total;
+};
+WEFT_MUST_CHECK bool weft_work_usage_read(const char *text, size_t size,
+                                          struct weft_work_spent *ret_spent);
+
+/* The reports of one command. path NULL: it makes none. `say` gets lines for stderr, from any
+ * thread. It ends with weft_work_usage_end(). */
+struct weft_work_usage;
+struct weft_work_usage *weft_work_usage_new(struct weft_work *work, struct weft_job *job,
+                                            const char *path, weft_line_fn *say, void *context);
+/* Called some times a second while the command runs; does not block. */
+void weft_work_usage_look(struct weft_work_usage *usage);
+/* The command has ended: reports what is in the file now, unless the lease is gone. Blocks until it
+ * is answered, or the worker stops. */
+void weft_work_usage_end(struct weft_work_usage *usage);
 
 /* ---- --drain (drain.c) ----------------------------------------------------------------------- */
 
@@ -100,6 +123,7 @@ struct weft_work_dir {
     const char *upstream; /* folder; NULL: the execution comes after nothing */
     const char *signals;  /* folder; NULL: the execution was not suspended */
     const char *suspend;  /* file, which is not there; NULL: without path */
+    const char *usage;    /* the same */
 };
 
 /*

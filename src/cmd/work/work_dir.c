@@ -113,6 +113,7 @@ static enum weft_rc fill_dir(struct weft *weft, const struct weft_claimed *claim
 {
     enum weft_rc rc = WEFT_OK;
     dir->suspend = weft_arena_printf(arena, "%s/suspend.json", dir->path);
+    dir->usage = weft_arena_printf(arena, "%s/usage", dir->path);
     if (claimed->upstream_count > 0) {
         rc = make_inner(dir, "upstream", arena, &dir->upstream, err);
         if (!rc)

@@ -128,7 +128,7 @@ static void judge_indexes(struct exam *exam, const struct weft_rows *rows)
     }
     if (absent > 0)
         FOUND(WEFT_FINDING_BAD, "indexes",
-              "create them again as sql/migrations has them, or REINDEX those that are invalid",
+              "create them again as sql/migrations has them, or REINDEX the invalid ones",
               "%zu of %zu indexes are missing or invalid: %s", absent, expected, missing);
     else
         FOUND(WEFT_FINDING_OK, "indexes", NULL, "all %zu indexes are there, and %zu others",
@@ -168,7 +168,8 @@ static void examine_clock(struct exam *exam)
 enum weft_rc weft_engine_check(struct weft_engine *engine, struct weft_err *err)
 {
     static const enum weft_stmt check[] = {WEFT_STMT_CHECK_ONE_PLACE, WEFT_STMT_CHECK_ROWS,
-                                           WEFT_STMT_CHECK_FLOWS, WEFT_STMT_CHECK_GRAPHS};
+                                           WEFT_STMT_CHECK_FLOWS, WEFT_STMT_CHECK_GRAPHS,
+                                           WEFT_STMT_CHECK_BUDGETS};
     struct weft_arena *arena = weft_arena_new();
     enum weft_rc rc = WEFT_OK;
     for (size_t i = 0; i < WEFT_LEN(check) && !rc; i++) {
@@ -247,7 +248,7 @@ static void judge_scanners(struct exam *exam, const struct weft_scanners *scanne
     }
     const char *names = weft_scanners_uncovered(scanners, exam->arena);
     FOUND(ok_or(WEFT_FINDING_BAD, !names), "scanner_coverage",
-          "start a server with --scanners all, or let those that run have it", "%s%s",
+          "start a server with --scanners all, or add them to --scanners of a server", "%s%s",
           names ? "no living replica runs this for all there is: "
                 : "every scanner runs for all there is",
           names ? names : "");

@@ -16,17 +16,6 @@ enum { CUTS = 2 }; /* of a hop: one of edges and one of roots */
 
 /* ---- Locking --------------------------------------------------------------------------------- */
 
-size_t weft_ids_sort(struct weft_id *id, size_t count)
-{
-    size_t kept = 0;
-    if (count > 1)
-        qsort(id, count, sizeof(*id), weft_id_order);
-    for (size_t i = 0; i < count; i++)
-        if (kept == 0 || weft_id_cmp(&id[kept - 1], &id[i]) != 0)
-            id[kept++] = id[i];
-    return kept;
-}
-
 static void put_lock(struct weft_call *call, struct weft_arena *arena, const struct weft_id *flow,
                      size_t count)
 {

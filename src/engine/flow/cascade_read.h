@@ -78,9 +78,6 @@ WEFT_MUST_CHECK enum weft_rc weft_flows_lock(struct weft_tx *tx, const struct we
 const struct weft_flow_lock_out *weft_flows_find(const struct weft_flows_held *held,
                                                  const struct weft_id *flow);
 
-/* Sorts ids and removes duplicates; returns how many are left. */
-size_t weft_ids_sort(struct weft_id *id, size_t count);
-
 /* Locks the flows that no other process has locked and reads what their completions refer to. */
 WEFT_MUST_CHECK enum weft_rc weft_hop_look(struct weft_hop *hop, const struct weft_id *flow,
                                            size_t count, struct weft_err *err);

@@ -184,12 +184,15 @@ static void put_node(struct weft_flow_nodes_item *to, const struct weft_node_ref
 static enum weft_rc put_nodes(struct weft_tx *tx, const struct weft_node_ref *node, size_t count,
                               weft_usec now_us, struct weft_err *err)
 {
-    struct weft_call call;
-    struct weft_flow_nodes_in *in = weft_call_flow_nodes(&call, tx->arena, count);
+    struct weft_call call[2];
+    struct weft_flow_nodes_in *in = weft_call_flow_nodes(&call[0], tx->arena, count);
     in->now = now_us;
     struct weft_span_row *span = weft_new_array(tx->arena, struct weft_span_row, count + 1);
+    struct weft_submission **member =
+        weft_new_array(tx->arena, struct weft_submission *, count + 1);
     for (size_t i = 0; i < count; i++) {
-        const struct weft_submission *item = &node[i].draft->member[node[i].at];
+        struct weft_submission *item = &node[i].draft->member[node[i].at];
+        member[i] = item;
         span[i] = (struct weft_span_row){.id = item->id, .ns = item->queue->ns};
     }
     weft_spans_find(span, count, tx->arena);
@@ -197,7 +200,8 @@ static enum weft_rc put_nodes(struct weft_tx *tx, const struct weft_node_ref *no
         put_node(&in->row[i], &node[i], tx->arena);
         in->row[i].span = weft_span_of(&span[i]);
     }
-    return weft_tx_run(tx, &call, 1, NULL, err);
+    size_t calls = 1 + weft_submission_costs(member, count, tx->arena, &call[1]);
+    return weft_tx_run(tx, call, calls, NULL, err);
 }
 
 static enum weft_rc put_edges(struct weft_tx *tx, const struct weft_edge_ref *edge, size_t count,

@@ -25,6 +25,7 @@
 
 #include "base/arena.h"
 #include "base/err.h"
+#include "base/id.h"
 #include "core/spec.h"
 #include "core/state.h"
 #include "engine/engine_state.h"

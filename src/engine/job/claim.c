@@ -5,7 +5,8 @@
  *
  * 1. They select queues out of the list of queues with ready work (ready.c), at most 64, tenant by
  *    tenant (claim_choose.c).
- * 2. Lanes with a limit are locked (SKIP LOCKED) and their leases counted in a later statement.
+ * 2. Lanes with a limit are locked (SKIP LOCKED) and their leases counted in a later statement, and
+ *    budgets of the queues are locked (claim_budget.c).
  * 3. Tenants take weighted turns (core/share.h); within a tenant that has several of the queues, a
  *    look at their heads decides how many to take from each (claim_round.c).
  * 4. One statement locks and moves the rows. Queues that gave less than planned are dropped and the
@@ -24,6 +25,7 @@
 #include "engine/job/claim_state.h"
 #include "engine/job/joint.h"
 #include "engine/job/leases.h"
+#include "engine/limit/budget_rules.h"
 
 #include <string.h>
 
@@ -116,9 +118,10 @@ static enum weft_rc run_round(struct weft_tx *tx, struct weft_claiming *all, boo
     if (rc || all->wants == 0)
         return rc;
     rc = last ? weft_tx_last(tx, &call, 1, &rows, err) : weft_tx_run(tx, &call, 1, &rows, err);
+    size_t first = all->items;
     if (!rc)
         weft_claim_take_round(tx, all, &rows);
-    return rc;
+    return rc || all->refs == 0 ? rc : weft_claim_reserve(tx, all, first, err);
 }
 
 static enum weft_rc run_rounds(struct weft_tx *tx, struct weft_claiming *all, int rounds,
@@ -139,7 +142,7 @@ static enum weft_rc run_rounds(struct weft_tx *tx, struct weft_claiming *all, in
  */
 static bool is_simple(const struct weft_claiming *all)
 {
-    bool simple = all->limits == 0;
+    bool simple = all->limits == 0 && all->refs == 0;
     for (size_t r = 0; r < all->count && simple; r++)
         simple = all->request[r].candidates <= 1;
     return simple;
@@ -157,6 +160,7 @@ static void begin_try(struct weft_tx *tx, struct weft_claiming *all)
     all->contended = false;
     all->opens_us = WEFT_NEVER;
     all->rounds_left = 0;
+    all->locked = (struct weft_locked_budgets){0};
     all->item = weft_new_array(all->out, struct weft_claimed, all->items_max + 1);
     all->apart = NULL;
     for (size_t r = 0; r < all->count; r++)
@@ -173,8 +177,12 @@ static enum weft_rc claim_body(struct weft_tx *tx, void *context, struct weft_er
         return run_round(tx, all, true, err);
     }
     enum weft_rc rc = all->limits ? weft_claim_lock_lanes(tx, all, err) : WEFT_OK;
+    if (!rc && all->refs > 0)
+        rc = weft_claim_lock_budgets(tx, all, err);
     if (!rc)
         rc = run_rounds(tx, all, ROUNDS_MAX, err);
+    if (!rc && all->refs > 0)
+        rc = weft_claim_charge_budgets(tx, all, err);
     return rc || !all->limits ? rc : weft_claim_charge_lanes(tx, all, err);
 }
 
@@ -222,7 +230,8 @@ static enum weft_rc claim_on(struct weft_engine *engine, struct weft_claiming *a
 
 /*
  * Takes queues that gave nothing off the list, so that the next claim looks at others. A queue of a
- * lane with settings stays: the lane may have refused. True when another choice may find others.
+ * lane with settings stays: the lane may have refused. So does one that a budget closes, which
+ * choices leave out for a while. True when another choice may find others.
  */
 static bool forget_empty(struct weft_engine *engine, const struct weft_claiming *all)
 {
@@ -231,7 +240,8 @@ static bool forget_empty(struct weft_engine *engine, const struct weft_claiming 
         any |= all->request[r].unseen;
         for (size_t c = 0; c < all->request[r].candidates; c++) {
             const struct weft_candidate *candidate = &all->request[r].candidate[c];
-            if (!candidate->empty || candidate->fruitful || candidate->set)
+            any |= candidate->shut;
+            if (!candidate->empty || candidate->fruitful || candidate->set || candidate->shut)
                 continue;
             weft_ready_forget(engine, candidate->queue->id, all->tick);
             any = true;
@@ -262,21 +272,45 @@ static bool has_candidates(const struct weft_claiming *all)
     return false;
 }
 
+/*
+ * A claim waits for its budgets, because reports and other claims hold them for as long as a commit
+ * takes; but not for a session that hangs: then it looks again, without the queues under budgets. A
+ * claim whose rows went to others in each of its tries has found nothing.
+ */
+static enum weft_rc run_first(struct weft_tx *tx, struct weft_claiming *all, bool *ret_without,
+                              struct weft_err *err)
+{
+    bool waits = all->refs > 0;
+    enum weft_rc rc = weft_tx_do(tx, waits ? WEFT_TX_HOT : WEFT_TX_WRITE, claim_body, all, err);
+    if (!rc)
+        weft_claim_keep_closed(tx->engine, all);
+    *ret_without = waits && rc && err->cause == WEFT_CAUSE_LOCK_TIMEOUT;
+    if (!waits || !rc || (!*ret_without && err->cause != WEFT_CAUSE_CONTENTION))
+        return rc;
+    if (*ret_without)
+        weft_claim_leave_budgets(tx->engine, all);
+    weft_claim_drop_floors(tx->engine, all);
+    all->items = 0;
+    all->more = false;
+    all->contended = true;
+    return WEFT_OK;
+}
+
 /* *ret_again: nothing was there, and other queues of the list have not been looked at. */
 static enum weft_rc claim_listed(struct weft_engine *engine, struct weft_claiming *all,
                                  bool *ret_again, struct weft_err *err)
 {
-    bool ran = all->taken;
+    bool ran = all->taken, without = false;
     enum weft_rc rc = ran || all->chosen ? WEFT_OK : choose(engine, all, err);
     if (!rc && !ran && has_candidates(all)) {
         struct weft_tx tx = {.engine = engine, .arena = all->out, .history = all->history};
-        rc = weft_tx_do(&tx, WEFT_TX_WRITE, claim_body, all, err);
+        rc = run_first(&tx, all, &without, err);
         ran = true;
     }
     all->taken = all->chosen = false;
     if (!rc && ran && all->more && all->rounds_left > 0)
         rc = claim_on(engine, all, err);
-    *ret_again = !rc && all->items == 0 && forget_empty(engine, all);
+    *ret_again = !rc && all->items == 0 && (forget_empty(engine, all) || without);
     return rc;
 }
 
@@ -380,6 +414,7 @@ void weft_claim_begin(struct weft_engine *engine, struct weft_joint_call *call,
     struct weft_claiming *all = weft_new(arena, struct weft_claiming);
     size_t count = call->count;
     *all = (struct weft_claiming){.count = count,
+                                  .plan = arena,
                                   .out = call->arena,
                                   .opens_us = WEFT_NEVER,
                                   .came_us = call->asked_us ? call->asked_us : weft_boot_us()};
@@ -394,6 +429,8 @@ void weft_claim_begin(struct weft_engine *engine, struct weft_joint_call *call,
         call->rc = weft_fail_field(&call->err, WEFT_TOO_LARGE, "max",
                                    "the claims of one call ask for %zu, at most %d are allowed",
                                    all->items_max, WEFT_BATCH_MAX);
+    if (!call->rc)
+        call->rc = weft_budget_rules_renew(engine, &call->err);
     if (!call->rc)
         ask_for_lanes(engine, all, arena);
     all->fresh = all->age == WEFT_READY_OLD;

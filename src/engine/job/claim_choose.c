@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/str.h"
+#include "engine/limit/budget_rules.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -285,7 +286,8 @@ static void take_next(struct choice *choice, struct weft_ring *ring,
         const struct weft_listed *listed =
             tenant->queue[(tenant->next + tenant->looked++) % tenant->count];
         choice->looks++;
-        if (!fits(request, listed))
+        if (!fits(request, listed) ||
+            weft_budget_queue_is_closed(choice->all->engine, listed->queue->id))
             continue;
         add_candidate(choice->all, request, choice->ready, listed->queue);
         if (first)
@@ -385,11 +387,13 @@ void weft_claim_choose(struct weft_engine *engine, struct weft_claiming *all)
 {
     struct weft_ready *ready = &engine->ready;
     all->limits = 0;
+    all->engine = engine;
     pthread_mutex_lock(&ready->lock);
     all->tick = ready->tick;
     for (size_t r = 0; r < all->count; r++)
         choose_for(ready, all, &all->request[r]);
     pthread_mutex_unlock(&ready->lock);
+    weft_claim_find_budgets(engine, all);
 }
 
 bool weft_claim_meets_pause(struct weft_engine *engine, const struct weft_claiming *all)

@@ -148,20 +148,30 @@ static void plan_take(struct weft_claiming *all, struct weft_candidate *candidat
         all->limit[candidate->lane].left -= more;
 }
 
+/* Rows at the heads of queues. */
+struct heads {
+    struct weft_head *head;
+    size_t count;
+    const struct weft_charge_heads_out *ids; /* NULL: no queue of the call is under a budget */
+};
+
 /*
  * Gives a tenant's turns to its queues by the rows at their heads. Turns that no head could use are
  * not charged; they show that the tenant has nothing beyond this round.
  */
 static void split_turns(struct weft_claiming *all, struct weft_claim_request *request, size_t t,
-                        const struct weft_head *head, size_t heads)
+                        const struct heads *heads)
 {
+    const struct weft_head *head = heads->head;
     uint32_t turns = request->share[t].taken;
-    for (size_t h = 0; h < heads && turns > 0; h++)
+    for (size_t h = 0; h < heads->count && turns > 0; h++)
         for (size_t c = 0; c < request->candidates; c++) {
             struct weft_candidate *candidate = &request->candidate[c];
             if (candidate->share != t || candidate->queue->id != head[h].queue ||
                 lane_room(all, candidate) == 0)
                 continue;
+            if (heads->ids && !weft_claim_head_fits(all, candidate, &heads->ids[head[h].row].id))
+                break;
             plan_take(all, candidate, 1);
             turns--;
             break;
@@ -172,43 +182,132 @@ static void split_turns(struct weft_claiming *all, struct weft_claim_request *re
             request->candidate[c].empty = true;
 }
 
-/* Looks at the heads of the queues of tenants that have several. */
+/* Whether the heads of a queue decide how many are taken from it: its tenant has several queues, or
+ * each head has to fit into a budget. */
+static bool goes_by_heads(const struct weft_claim_request *request,
+                          const struct weft_candidate *candidate)
+{
+    return request->tenant[candidate->share].queues > 1 || candidate->budgets > 0;
+}
+
+/* How many places of a queue earlier claims of the call take in this round. */
+static uint32_t planned_before(const struct weft_claiming *all,
+                               const struct weft_claim_request *request,
+                               const struct weft_queue *queue)
+{
+    uint32_t before = 0;
+    for (const struct weft_claim_request *r = all->request; r < request; r++)
+        for (size_t c = 0; c < r->candidates; c++)
+            if (r->candidate[c].queue == queue)
+                before += r->candidate[c].take;
+    return before;
+}
+
+/* Prepares the look at the heads; false: no queue goes by them. The twin statements take the same
+ * parameters. Behind the heads that earlier claims of the call take there are those of this one. A
+ * queue under a budget is looked at in any case: many that are closed must not take turns. */
+static bool ask_for_heads(struct weft_tx *tx, const struct weft_claiming *all,
+                          const struct weft_claim_request *request, struct weft_call *call)
+{
+    weft_call_init(call, tx->arena, all->refs ? WEFT_STMT_CHARGE_HEADS : WEFT_STMT_QUEUE_HEADS,
+                   request->candidates);
+    struct weft_queue_heads_in *in = weft_in_queue_heads(call);
+    size_t asked = 0;
+    for (size_t c = 0; c < request->candidates; c++) {
+        const struct weft_candidate *candidate = &request->candidate[c];
+        uint32_t depth = request->share[candidate->share].taken;
+        if (depth == 0 && candidate->budgets > 0)
+            depth = 1;
+        if (candidate->empty || candidate->shut || depth == 0 || !goes_by_heads(request, candidate))
+            continue;
+        if (all->refs)
+            depth += planned_before(all, request, candidate->queue);
+        in->row[asked].queue = candidate->queue->id;
+        in->row[asked++].depth = depth;
+    }
+    call->rows = asked;
+    return asked > 0;
+}
+
+/* The heads of a tenant, in the order of their turns. */
+static struct heads heads_of(struct weft_tx *tx, const struct weft_claiming *all,
+                             const struct weft_claim_request *request, size_t t,
+                             const struct weft_rows *rows)
+{
+    struct heads heads = {.head = weft_new_array(tx->arena, struct weft_head, rows->count + 1),
+                          .ids = all->refs ? weft_out_charge_heads(rows) : NULL};
+    uint32_t skip = 0;
+    int32_t queue = 0;
+    for (size_t i = 0; i < rows->count; i++) {
+        struct weft_head head = {.row = i};
+        if (all->refs) {
+            head.queue = heads.ids[i].queue;
+            head.priority = heads.ids[i].priority;
+            head.ord = heads.ids[i].ord;
+        } else {
+            const struct weft_queue_heads_out *row = &weft_out_queue_heads(rows)[i];
+            head.queue = row->queue;
+            head.priority = row->priority;
+            head.ord = row->ord;
+        }
+        const struct weft_queue *own = weft_find_queue(tx->engine, head.queue);
+        if (head.queue != queue) {
+            queue = head.queue;
+            skip = all->refs ? planned_before(all, request, own) : 0;
+        }
+        if (skip > 0)
+            skip--;
+        else if (own->tenant == request->tenant[t].id)
+            heads.head[heads.count++] = head;
+    }
+    weft_share_order(heads.head, heads.count);
+    return heads;
+}
+
+/* Leaves out queues that are to get nothing in this round, and would not in the next. */
+static void leave_out_closed(struct weft_claiming *all, struct weft_claim_request *request,
+                             const struct weft_rows *rows)
+{
+    const struct weft_charge_heads_out *row = weft_out_charge_heads(rows);
+    for (size_t c = 0; c < request->candidates; c++) {
+        struct weft_candidate *candidate = &request->candidate[c];
+        if (candidate->budgets == 0 || candidate->shut || candidate->empty ||
+            request->share[candidate->share].taken > 0)
+            continue;
+        uint32_t skip = planned_before(all, request, candidate->queue);
+        size_t i = 0;
+        while (i < rows->count && (row[i].queue != candidate->queue->id || skip-- > 0))
+            i++;
+        if (i < rows->count)
+            candidate->shut = !weft_claim_would_fit(all, candidate, &row[i].id);
+        else
+            candidate->empty = true;
+    }
+}
+
+/* Looks at the heads of queues that go by them. */
 static enum weft_rc plan_by_heads(struct weft_tx *tx, struct weft_claiming *all,
                                   struct weft_claim_request *request, struct weft_err *err)
 {
     struct weft_call call;
     struct weft_rows rows = {0};
-    struct weft_queue_heads_in *in = weft_call_queue_heads(&call, tx->arena, request->candidates);
-    size_t asked = 0;
-    for (size_t c = 0; c < request->candidates; c++) {
-        const struct weft_candidate *candidate = &request->candidate[c];
-        uint32_t depth = request->share[candidate->share].taken;
-        if (candidate->empty || depth == 0 || request->tenant[candidate->share].queues < 2)
-            continue;
-        in->row[asked].queue = candidate->queue->id;
-        in->row[asked++].depth = depth;
-    }
-    if (asked == 0)
+    if (!ask_for_heads(tx, all, request, &call))
         return WEFT_OK;
-    call.rows = asked;
     enum weft_rc rc = weft_tx_run(tx, &call, 1, &rows, err);
-    if (rc)
-        return rc;
-    struct weft_head *head = weft_new_array(tx->arena, struct weft_head, rows.count + 1);
-    for (size_t t = 0; t < request->tenants; t++) {
-        if (request->tenant[t].queues < 2 || request->share[t].taken == 0)
+    if (!rc && all->refs)
+        rc = weft_claim_read_heads(tx, all, &rows, err);
+    bool asked[WEFT_CLAIM_QUEUES_MAX] = {false};
+    for (size_t c = 0; c < request->candidates; c++)
+        asked[request->candidate[c].share] |= goes_by_heads(request, &request->candidate[c]);
+    for (size_t t = 0; t < request->tenants && !rc; t++) {
+        if (!asked[t] || request->share[t].taken == 0)
             continue;
-        size_t heads = 0;
-        for (size_t i = 0; i < rows.count; i++) {
-            const struct weft_queue_heads_out *row = &weft_out_queue_heads(&rows)[i];
-            if (weft_find_queue(tx->engine, row->queue)->tenant == request->tenant[t].id)
-                head[heads++] = (struct weft_head){
-                    .queue = row->queue, .priority = row->priority, .ord = row->ord};
-        }
-        weft_share_order(head, heads);
-        split_turns(all, request, t, head, heads);
+        struct heads heads = heads_of(tx, all, request, t, &rows);
+        split_turns(all, request, t, &heads);
     }
-    return WEFT_OK;
+    if (!rc && all->refs)
+        leave_out_closed(all, request, &rows);
+    return rc;
 }
 
 /* The room that the limits leave to a request: more turns would go by place, not by share. */
@@ -236,7 +335,7 @@ static enum weft_rc plan_request(struct weft_tx *tx, struct weft_claiming *all,
     for (size_t c = 0; c < request->candidates; c++) {
         struct weft_candidate *candidate = &request->candidate[c];
         candidate->take = 0;
-        uint32_t more = candidate->empty ? 0 : lane_room(all, candidate);
+        uint32_t more = candidate->empty || candidate->shut ? 0 : lane_room(all, candidate);
         uint32_t *sum = &room[candidate->share];
         *sum = *sum > UINT32_MAX - more ? UINT32_MAX : *sum + more;
     }
@@ -247,7 +346,7 @@ static enum weft_rc plan_request(struct weft_tx *tx, struct weft_claiming *all,
     for (size_t c = 0; c < request->candidates; c++) {
         struct weft_candidate *candidate = &request->candidate[c];
         struct weft_share *share = &request->share[candidate->share];
-        if (!candidate->empty && request->tenant[candidate->share].queues == 1) {
+        if (!candidate->empty && !goes_by_heads(request, candidate)) {
             plan_take(all, candidate, share->taken);
             weft_share_refund(share, share->taken - candidate->take);
         }
@@ -343,6 +442,10 @@ static void give(struct weft_claiming *all, struct weft_want *want, const struct
     };
     if (row->has & WEFT_HAS_RESUMPTION)
         weft_claim_add_resumed(all);
+    if (all->refs > 0) {
+        all->from[all->items - 1] = want->candidate;
+        all->costs[all->items - 1] = row->has & WEFT_HAS_COST;
+    }
     item->tags = weft_tags_parse(row->tags, all->out, &item->tag_count);
     size_t size = row->size;
     if (row->flow.set)
@@ -395,7 +498,7 @@ static bool may_have_more(const struct weft_claiming *all)
 {
     for (size_t r = 0; r < all->count; r++)
         for (size_t c = 0; c < all->request[r].candidates && all->request[r].left > 0; c++)
-            if (!all->request[r].candidate[c].empty &&
+            if (!all->request[r].candidate[c].empty && !all->request[r].candidate[c].shut &&
                 lane_room(all, &all->request[r].candidate[c]) > 0)
                 return true;
     return false;
@@ -405,6 +508,7 @@ enum weft_rc weft_claim_plan_round(struct weft_tx *tx, struct weft_claiming *all
                                    struct weft_call *ret_call, struct weft_err *err)
 {
     size_t candidates = 0;
+    int64_t *reserved = all->refs ? weft_claim_plan_begins(tx, all) : NULL;
     all->more = false;
     all->wants = 0;
     for (size_t r = 0; r < all->count; r++) {
@@ -413,14 +517,19 @@ enum weft_rc weft_claim_plan_round(struct weft_tx *tx, struct weft_claiming *all
             return rc;
         candidates += all->request[r].candidates;
     }
+    if (reserved)
+        weft_claim_plan_ends(all, reserved);
     all->want = weft_new_array(tx->arena, struct weft_want, candidates + 1);
     for (size_t r = 0; r < all->count; r++)
         for (size_t c = 0; c < all->request[r].candidates; c++)
             if (all->request[r].candidate[c].take > 0)
                 all->want[all->wants++] = (struct weft_want){
                     .request = &all->request[r], .candidate = &all->request[r].candidate[c]};
-    if (all->wants == 0)
+    if (all->wants == 0) {
+        /* Turns that went to queues which a budget closes go to others in the next round. */
+        all->more = all->refs > 0 && may_have_more(all);
         return WEFT_OK;
+    }
     all->share = (WEFT_BATCH_BYTES - all->bytes) / all->wants;
     claim_call(tx, all, ret_call);
     return WEFT_OK;

@@ -4,7 +4,8 @@
 
 /*
  * A call to claim under way; shared by claim.c, which runs it, claim_choose.c, which finds queues,
- * claim_round.c, which takes rows, and claim_upstreams.c, which adds the results of upstreams.
+ * claim_budget.c, which reserves, claim_round.c, which takes rows, and claim_upstreams.c, which
+ * adds the results of upstreams.
  */
 
 #include "base/limits.h"
@@ -13,6 +14,7 @@
 #include "core/share.h"
 #include "engine/engine_state.h"
 #include "engine/job/claim.h"
+#include "engine/limit/budget_rows.h"
 
 /* A queue that a claim may take from. */
 struct weft_candidate {
@@ -23,6 +25,9 @@ struct weft_candidate {
     bool empty;    /* gave less than planned: nothing more to get */
     bool fruitful; /* gave something in this call */
     bool set;      /* its lane has settings */
+    const struct weft_budget_ref *budget;
+    size_t budgets;
+    bool shut; /* its next head does not fit into a budget */
 };
 #define WEFT_NO_LANE SIZE_MAX
 
@@ -59,6 +64,12 @@ struct weft_claim_request {
     size_t looked; /* at so many by choices that found none */
 };
 
+/* Costs that specs name, by the ids of their executions. */
+struct weft_costs {
+    struct weft_costs_of_out *row;
+    size_t count;
+};
+
 /* A want row of a round: which request and candidate it belongs to. */
 struct weft_want {
     struct weft_claim_request *request;
@@ -70,11 +81,20 @@ struct weft_want {
 
 /* The whole call. */
 struct weft_claiming {
+    struct weft_engine *engine;
+    struct weft_arena *plan; /* of the whole call */
     struct weft_claim_request *request;
     size_t count;
     struct weft_limited *limit;
     size_t limits;
-    struct weft_arena *out; /* for the result */
+    struct weft_budget_ref *ref; /* the budgets of all candidates */
+    size_t refs;
+    struct weft_locked_budgets
+        locked;                   /* while there are any; in the arena of the transaction, as */
+    struct weft_costs head_costs; /* costs of the heads that a plan looks at, */
+    const struct weft_candidate **from; /* for each item the queue that it came from, */
+    bool *costs;                        /* and whether its spec names costs */
+    struct weft_arena *out;             /* for the result */
     struct weft_claimed *item;
     size_t items, items_max;
     size_t members;         /* of flows, in item */
@@ -126,7 +146,41 @@ WEFT_MUST_CHECK enum weft_rc weft_claim_lock_lanes(struct weft_tx *tx, struct we
 WEFT_MUST_CHECK enum weft_rc weft_claim_charge_lanes(struct weft_tx *tx, struct weft_claiming *all,
                                                      struct weft_err *err);
 
-/* Plans a round and writes its statement, unless all->wants is 0: no request can get more. */
+/* ---- Budgets: claim_budget.c ----------------------------------------------------------------- */
+
+/* Which budgets the candidates are under. */
+void weft_claim_find_budgets(struct weft_engine *engine, struct weft_claiming *all);
+/* Locks them. */
+WEFT_MUST_CHECK enum weft_rc weft_claim_lock_budgets(struct weft_tx *tx, struct weft_claiming *all,
+                                                     struct weft_err *err);
+/* A plan reserves what its heads cost, to see which fit; its end takes that back. */
+int64_t *weft_claim_plan_begins(struct weft_tx *tx, const struct weft_claiming *all);
+void weft_claim_plan_ends(const struct weft_claiming *all, int64_t *reserved);
+/* The rows of charge_heads that a plan is about to look at. */
+WEFT_MUST_CHECK enum weft_rc weft_claim_read_heads(struct weft_tx *tx, struct weft_claiming *all,
+                                                   const struct weft_rows *heads,
+                                                   struct weft_err *err);
+/* Whether the next head of a queue fits; once it does not, none behind it does. */
+bool weft_claim_head_fits(struct weft_claiming *all, struct weft_candidate *candidate,
+                          const struct weft_id *id);
+/* The same without reserving it. */
+bool weft_claim_would_fit(const struct weft_claiming *all, const struct weft_candidate *candidate,
+                          const struct weft_id *id);
+/* Reserves what the items from `first` on really cost. */
+WEFT_MUST_CHECK enum weft_rc weft_claim_reserve(struct weft_tx *tx, struct weft_claiming *all,
+                                                size_t first, struct weft_err *err);
+/* Writes what was reserved; COMMIT goes with it unless lanes are to be charged. */
+WEFT_MUST_CHECK enum weft_rc
+weft_claim_charge_budgets(struct weft_tx *tx, struct weft_claiming *all, struct weft_err *err);
+/* A session holds a lock of them for long: the queues under budgets are left out for a second. */
+void weft_claim_leave_budgets(struct weft_engine *engine, const struct weft_claiming *all);
+/* After the commit: remembers the queues whose next head did not fit. */
+void weft_claim_keep_closed(struct weft_engine *engine, const struct weft_claiming *all);
+
+/* ---- Rounds ---------------------------------------------------------------------------------- */
+
+/* Plans a round and writes its statement, unless all->wants is 0: no request can get more, or, with
+ * all->more, not before another plan. */
 WEFT_MUST_CHECK enum weft_rc weft_claim_plan_round(struct weft_tx *tx, struct weft_claiming *all,
                                                    struct weft_call *ret_call,
                                                    struct weft_err *err);

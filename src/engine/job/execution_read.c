@@ -82,6 +82,8 @@ struct weft_execution weft_read_execution(struct weft_engine *engine, const stru
     out.policy = &policy->shown;
     out.tags = weft_tags_parse(row->tags, arena, &out.tag_count);
     out.capabilities = weft_capset_split(queue->capset_text, arena, &out.capability_count);
+    out.budgets = queue->budget; /* as long as the engine lives */
+    out.budget_count = queue->budgets;
     return out;
 }
 

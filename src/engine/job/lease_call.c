@@ -155,6 +155,7 @@ static enum weft_rc answer_rest(struct weft_engine *engine, struct weft_lease_ca
 static void tell(struct weft_tx *tx, const struct weft_lease_call *call)
 {
     struct weft_commit_effects news = weft_news_new(tx->arena, tx->now_us);
+    bool budgets = call->completed.count > 0 && weft_budgets_in_use(tx->engine);
     weft_change_news(&news, &call->changes);
     for (size_t i = 0; i < call->completed.count; i++) {
         const struct weft_live_end_out *row = &weft_out_live_end(&call->completed)[i];
@@ -166,6 +167,10 @@ static void tell(struct weft_tx *tx, const struct weft_lease_call *call)
             weft_news_flow(&news, &row->flow.value);
         if (row->gate)
             weft_news_gate(&news, row->gate);
+        if (budgets && weft_budgets_apply(tx->engine, row->queue)) {
+            size_t k = weft_chunk_find(&call->chunk, &call->ids, &row->id);
+            weft_news_lease(&news, weft_lease_item(call, k), row->queue);
+        }
     }
     weft_news_tell(tx->engine, &news);
 }
@@ -200,7 +205,8 @@ enum weft_rc weft_lease_run_chunk(struct weft_engine *engine, struct weft_lease_
         tx.bytes += call->op->bytes(weft_lease_item(call, i));
     call->changes = (struct weft_changes){0};
     call->completed = (struct weft_rows){0};
-    enum weft_rc rc = weft_tx_do(&tx, WEFT_TX_WRITE, call->op->body, call, err);
+    enum weft_rc rc =
+        weft_tx_do(&tx, call->op->hot ? WEFT_TX_HOT : WEFT_TX_WRITE, call->op->body, call, err);
     rc = weft_lease_end_chunk(&tx, call, rc, err);
     weft_arena_free(tx.arena);
     return rc;

@@ -12,12 +12,6 @@
 
 struct weft_lease_op;
 
-/* Every item begins with the lease that it is about. */
-struct weft_lease {
-    struct weft_id id;
-    int32_t epoch;
-};
-
 /* The event for a running row, and in the change the error that is stored with it. */
 typedef struct weft_event weft_lease_decide_fn(struct weft_tx *tx, const struct weft_lease_op *op,
                                                const void *item, struct weft_change *change);
@@ -32,6 +26,7 @@ struct weft_lease_op {
     weft_lease_decide_fn *decide;
     enum weft_ended asked; /* how it ends a lease; NONE: a renewal, whose worker does not let go */
     size_t (*bytes)(const void *item); /* that an item writes besides rows; NULL: few */
+    bool hot;                          /* its transactions lock rows of many: WEFT_TX_HOT */
 };
 
 /* A call of an operation, and the part of it that runs in one transaction. */

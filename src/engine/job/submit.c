@@ -171,14 +171,33 @@ static void put_rows(struct weft_tx *tx, const struct weft_submissions *part,
     }
 }
 
+bool weft_submission_costs(struct weft_submission *const *item, size_t count,
+                           struct weft_arena *arena, struct weft_call *ret_call)
+{
+    size_t rows = 0;
+    for (size_t i = 0; i < count; i++)
+        rows += item[i]->spec.cost_count;
+    if (rows == 0)
+        return false;
+    struct weft_cost_add_item *row = weft_call_cost_add(ret_call, arena, rows)->row;
+    for (size_t i = 0; i < count; i++)
+        for (size_t c = 0; c < item[i]->spec.cost_count; c++)
+            *row++ = (struct weft_cost_add_item){.id = item[i]->id,
+                                                 .dimension = item[i]->spec.cost[c].dimension,
+                                                 .amount = item[i]->spec.cost[c].amount};
+    return true;
+}
+
 /* last: nothing follows, so COMMIT goes along. */
 static enum weft_rc write_rows(struct weft_tx *tx, const struct weft_submissions *part, bool last,
                                struct weft_err *err)
 {
-    struct weft_call call;
-    struct weft_rows rows;
-    put_rows(tx, part, &call);
-    return last ? weft_tx_last(tx, &call, 1, &rows, err) : weft_tx_run(tx, &call, 1, &rows, err);
+    struct weft_call call[2];
+    struct weft_rows rows[2];
+    put_rows(tx, part, &call[0]);
+    size_t calls = 1 + weft_submission_costs(part->item, part->count, tx->arena, &call[1]);
+    return last ? weft_tx_last(tx, call, calls, rows, err)
+                : weft_tx_run(tx, call, calls, rows, err);
 }
 
 /* Answers an item whose key was taken, from the execution that holds the key now. */
@@ -457,6 +476,15 @@ static bool ask_submit(struct weft_tx *tx, void *context, struct weft_call *ret_
     return true;
 }
 
+/* Keys and costs take statements of their own. */
+static bool is_one_statement(const struct submitting *all)
+{
+    bool one = all->count == 1 && !all->batch[0].keyed;
+    for (size_t i = 0; one && i < all->batch[0].count; i++)
+        one = all->batch[0].item[i]->spec.cost_count == 0;
+    return one;
+}
+
 static void take_submit(struct weft_tx *tx, void *context, const struct weft_rows *rows)
 {
     (void)tx;
@@ -518,7 +546,7 @@ void weft_submit_begin(struct weft_engine *engine, struct weft_joint_call *call,
     call->part = (struct weft_part){.context = all,
                                     .ask = ask_submit,
                                     .take = take_submit,
-                                    .joins = all->count == 1 && !all->batch[0].keyed,
+                                    .joins = is_one_statement(all),
                                     .repeatable = true};
 }
 

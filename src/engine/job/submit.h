@@ -7,6 +7,7 @@
 #include "core/result.h"
 #include "core/spec.h"
 
+struct weft_call;
 struct weft_engine;
 struct weft_joint_call;
 struct weft_queue;
@@ -67,6 +68,10 @@ WEFT_MUST_CHECK enum weft_rc weft_submission_end(struct weft_tx *tx,
 /* The spans of items that one transaction writes, for weft_span_of(). */
 struct weft_span_row *weft_submission_spans(struct weft_submission *const *item, size_t count,
                                             struct weft_arena *arena);
+
+/* Prepares the statement that writes the costs of items; false: none of them names one. */
+bool weft_submission_costs(struct weft_submission *const *item, size_t count,
+                           struct weft_arena *arena, struct weft_call *ret_call);
 
 /* Deletes the inbox rows of items; keeps in item[] the items that had one, and their number. */
 WEFT_MUST_CHECK enum weft_rc weft_inbox_take(struct weft_tx *tx, struct weft_submission **item,

@@ -217,7 +217,7 @@ static enum weft_rc admit_once(struct weft_engine *engine, struct admitting *all
                                struct weft_admitted *result, struct weft_err *err)
 {
     struct weft_tx tx = {.engine = engine, .arena = weft_arena_new()};
-    enum weft_rc rc = weft_tx_do(&tx, WEFT_TX_KEYED, admit_body, all, err);
+    enum weft_rc rc = weft_tx_do(&tx, WEFT_TX_HOT, admit_body, all, err);
     if (!rc) {
         struct weft_commit_effects news = weft_news_new(tx.arena, tx.now_us);
         for (size_t i = 0; i < all->admitted.count; i++)

@@ -13,6 +13,7 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/id.h"
 #include "base/json.h"
 #include "base/moment.h"
 #include "core/capset.h"
@@ -21,6 +22,7 @@
 #include "engine/admin/workers.h"
 #include "engine/engine_state.h"
 #include "engine/job/execution_read.h"
+#include "engine/limit/budgets.h"
 #include "engine/limit/gates.h"
 #include "engine/wait/wait.h"
 
@@ -43,8 +45,11 @@ struct answer {
     struct weft_buf buf; /* of the detail */
     struct weft_json_writer detail;
     const char *text;
-    struct weft_lane lane; /* of a ready one */
-    weft_usec opens_us;    /* when time makes room in its lane; WEFT_NEVER */
+    struct weft_lane lane;     /* of a ready one */
+    weft_usec opens_us;        /* when time makes room in its lane; WEFT_NEVER */
+    struct weft_budget budget; /* of a ready one: that has no room for it, */
+    const struct weft_budget_dimension *dimension; /* in this dimension; NULL: it is closed */
+    int64_t cost;                                  /* and what it would reserve there */
 };
 
 #define SAY(answer, ...) ((answer)->text = weft_arena_printf((answer)->arena, __VA_ARGS__))
@@ -137,6 +142,131 @@ static enum weft_rc look_at_lane(struct answer *answer, struct weft_err *err)
     return rc;
 }
 
+/* Who holds the places of a full lane. */
+static enum weft_rc add_holders(struct answer *answer, struct weft_err *err)
+{
+    struct weft_call call;
+    struct weft_rows rows = {0};
+    struct weft_name_want lane = {.sort = WEFT_NAME_LANE, .text = answer->execution.lane};
+    char id[WEFT_ID_TEXT];
+    enum weft_rc rc =
+        weft_find_in_namespace(answer->engine, answer->execution.ns, "lane", &lane, err);
+    if (rc)
+        return rc;
+    *weft_call_why_holders(&call, answer->arena) =
+        (struct weft_why_holders_in){.lane = lane.id, .most = NAMED};
+    rc = weft_tx_once(answer->engine, WEFT_TX_READ, &call, answer->arena, &rows, err);
+    weft_json_add_array(&answer->detail, "holders");
+    for (size_t i = 0; i < rows.count && !rc; i++) {
+        const struct weft_why_holders_out *row = &weft_out_why_holders(&rows)[i];
+        weft_json_begin_object(&answer->detail);
+        weft_id_print(&row->id, id);
+        weft_json_add_text(&answer->detail, "id", id);
+        weft_json_add_text(&answer->detail, "worker", row->worker);
+        weft_json_end_object(&answer->detail);
+    }
+    weft_json_end_array(&answer->detail);
+    return rc;
+}
+
+/* ---- Ready: its budgets ---------------------------------------------------------------------- */
+
+/* What it would reserve: its own cost, or else the estimate of the budget. */
+static enum weft_rc find_full_dimension(struct answer *answer, struct weft_err *err)
+{
+    struct weft_call call;
+    struct weft_rows rows = {0};
+    weft_call_costs_of(&call, answer->arena, 1)->row[0].id = answer->execution.id;
+    enum weft_rc rc = weft_tx_once(answer->engine, WEFT_TX_READ, &call, answer->arena, &rows, err);
+    for (size_t d = 0; d < answer->budget.dimension_count && !rc && !answer->dimension; d++) {
+        const struct weft_budget_dimension *own = &answer->budget.dimension[d];
+        const struct weft_sums sums = {
+            .hard = own->hard, .used = own->used, .reserved = own->reserved};
+        int64_t cost = own->estimate;
+        for (size_t i = 0; i < rows.count; i++)
+            if (strcmp(weft_out_costs_of(&rows)[i].dimension, own->name) == 0)
+                cost = weft_out_costs_of(&rows)[i].amount;
+        if (weft_sums_fit(&sums, cost))
+            continue;
+        answer->dimension = own;
+        answer->cost = cost;
+    }
+    return rc;
+}
+
+/* Finds the first of its budgets that has no room for it. */
+static enum weft_rc look_at_budgets(struct answer *answer, struct weft_err *err)
+{
+    const struct weft_execution *execution = &answer->execution;
+    struct weft_budget_ref *ref;
+    struct weft_queue queue = {.lane_name = execution->lane,
+                               .kind = execution->kind,
+                               .tenant_name = execution->tenant ? execution->tenant : "",
+                               .budget = execution->budgets,
+                               .budgets = execution->budget_count};
+    enum weft_rc rc = weft_budget_rules_renew(answer->engine, err);
+    if (!rc)
+        rc = weft_find_namespace(answer->engine, execution->ns, &queue.ns, err);
+    if (rc)
+        return rc;
+    size_t count = weft_budgets_of(answer->engine, &queue, answer->arena, &ref);
+    for (size_t i = 0; i < count && !rc && !answer->facts.budget_full; i++) {
+        rc = weft_engine_budget(answer->engine, execution->ns, ref[i].name, answer->arena,
+                                &answer->budget, err);
+        if (rc == WEFT_NOT_FOUND) { /* a name without a budget limits nothing */
+            rc = WEFT_OK;
+            continue;
+        }
+        if (!rc)
+            rc = find_full_dimension(answer, err);
+        answer->facts.budget_full =
+            !rc && (answer->dimension || answer->budget.state == WEFT_BUDGET_HARD);
+    }
+    return rc;
+}
+
+static void say_budget(struct answer *answer)
+{
+    const struct weft_budget *budget = &answer->budget;
+    const struct weft_budget_dimension *own = answer->dimension;
+    const char *resets = budget->next_reset_us
+                             ? weft_arena_printf(answer->arena, "the budget is reset at %s",
+                                                 moment(answer, budget->next_reset_us))
+                             : "the budget is reset by an operator";
+    weft_json_add_text(&answer->detail, "budget", budget->name);
+    weft_json_add_text(&answer->detail, "state", weft_budget_state_word(budget->state));
+    add_moment(answer, "next_reset_at", budget->next_reset_us);
+    if (own) {
+        weft_json_add_text(&answer->detail, "dimension", own->name);
+        weft_json_add_i64(&answer->detail, "hard", own->hard);
+        weft_json_add_i64(&answer->detail, "used", own->used);
+        weft_json_add_i64(&answer->detail, "reserved", own->reserved);
+        weft_json_add_i64(&answer->detail, "cost", answer->cost);
+    }
+    if (!own)
+        SAY(answer,
+            "budget '%s' is closed, because a report would have passed its hard limit: it runs "
+            "when %s or its limits are put again",
+            budget->name, resets);
+    else if (own->used >= own->hard)
+        SAY(answer,
+            "budget '%s' has used all of its %" PRId64
+            " %s: it runs when %s or the limit is raised",
+            budget->name, own->hard, own->name, resets);
+    else if (answer->cost > own->hard)
+        SAY(answer,
+            "it costs %" PRId64 " %s and budget '%s' allows %" PRId64
+            " in all: it runs when the limit is raised",
+            answer->cost, own->name, budget->name, own->hard);
+    else
+        SAY(answer,
+            "budget '%s' has %" PRId64 " of %" PRId64 " %s left beside %" PRId64
+            " reserved by what runs, and it costs %" PRId64
+            ": it runs when running executions give back enough, %s, or the limit is raised",
+            budget->name, own->hard - own->used - own->reserved, own->hard, own->name,
+            own->reserved, answer->cost, resets);
+}
+
 static void say_rate_of_lane(struct answer *answer)
 {
     bool window = answer->facts.lane_limit == WEFT_LIMIT_WINDOW;
@@ -168,6 +298,8 @@ static void say_ready(struct answer *answer, enum weft_reason reason)
             " at once: it runs when one of them "
             "ends and no other is ahead of it",
             execution->lane, facts->lane_running, facts->lane_max);
+    else if (reason == WEFT_REASON_BUDGET)
+        say_budget(answer);
     else if (reason == WEFT_REASON_RATE)
         say_rate_of_lane(answer);
     else if (reason == WEFT_REASON_NO_WORKER)
@@ -352,6 +484,8 @@ enum weft_rc weft_engine_why(struct weft_engine *engine, const struct weft_wait_
     weft_json_begin_object(&answer.detail);
     if (answer.facts.state == WEFT_STATE_READY)
         rc = look_at_lane(&answer, err);
+    if (!rc && answer.facts.state == WEFT_STATE_READY)
+        rc = look_at_budgets(&answer, err);
     else if (answer.facts.state == WEFT_STATE_HELD)
         rc = look_at_gate(&answer, err);
     else if (answer.facts.state == WEFT_STATE_BLOCKED)
@@ -359,6 +493,8 @@ enum weft_rc weft_engine_why(struct weft_engine *engine, const struct weft_wait_
     else if (answer.facts.state == WEFT_STATE_SUSPENDED)
         rc = look_at_suspension(&answer, err);
     enum weft_reason reason = weft_why_decide(&answer.facts);
+    if (!rc && reason == WEFT_REASON_LANE_FULL)
+        rc = add_holders(&answer, err);
     if (!rc && answer.facts.state == WEFT_STATE_READY)
         say_ready(&answer, reason);
     else if (!rc && !answer.text)

@@ -23,10 +23,14 @@ struct weft_name {
 
 /* A queue with all its names at hand. Lives as long as the engine. */
 struct weft_queue {
-    int32_t id, ns, lane, capset, tenant;
+    int32_t id, ns, lane, needs, tenant;
     int32_t family; /* the first queue met here that differs in the tenant alone: see may_serve() */
-    struct weft_capset_need need; /* of route_text */
-    const char *ns_name, *lane_name, *kind, *capset_text, *tenant_name;
+    struct weft_capset_need need; /* of capset_text */
+    const char *ns_name, *lane_name, *kind, *tenant_name;
+    const char *needs_text;    /* budgets and capabilities: core/capset.h */
+    const char *capset_text;   /* the part of it about capabilities */
+    const char *const *budget; /* the budgets that its executions name, */
+    size_t budgets;            /* so many */
 };
 
 struct weft_policy_entry {

@@ -11,7 +11,7 @@
 #include "engine/names/cache.h"
 
 enum {
-    NAMES = 4,        /* of a queue: namespace, lane, capset, tenant */
+    NAMES = 4,        /* of a queue: namespace, lane, needs, tenant */
     PART_ALONE = 100, /* new queues, each with up to three names, of a transaction */
 };
 
@@ -22,7 +22,7 @@ static void queue_key(struct weft_cache_key *key, const struct weft_resolved *sp
     weft_key_text(key, spec->lane);
     weft_key_text(key, spec->kind);
     weft_key_text(key, spec->tenant);
-    weft_key_text(key, spec->capset);
+    weft_key_text(key, spec->needs);
 }
 
 /* The queue with these names, or NULL. */
@@ -43,7 +43,7 @@ static struct weft_resolved names_of(const struct weft_queue *queue)
                                   .lane = queue->lane_name,
                                   .kind = queue->kind,
                                   .tenant = queue->tenant_name,
-                                  .capset = queue->capset_text};
+                                  .needs = queue->needs_text};
 }
 
 /* The first queue that differs in the tenant alone; names.lock is held. */
@@ -51,13 +51,28 @@ static int32_t family_of(struct weft_names *names, struct weft_queue *queue)
 {
     struct weft_cache_key key = {.size = 0};
     weft_key_int(&key, queue->lane);
-    weft_key_int(&key, queue->capset);
+    weft_key_int(&key, queue->needs);
     weft_key_text(&key, queue->kind);
     struct weft_queue *first =
         weft_map_find(&names->now.map[WEFT_CACHE_FAMILY], key.byte, key.size);
     if (!first)
         weft_map_put(&names->now.map[WEFT_CACHE_FAMILY], key.byte, key.size, first = queue);
     return first->id;
+}
+
+/* Keeps a queue that was not known, for as long as the engine lives; names.lock is held. */
+static struct weft_queue *keep_queue(struct weft_engine *engine, const struct weft_queue *queue)
+{
+    struct weft_names *names = &engine->names;
+    struct weft_queue *kept = weft_new(names->now.arena, struct weft_queue);
+    *kept = *queue;
+    kept->kind = weft_arena_strdup(names->now.arena, queue->kind);
+    kept->budget = weft_needs_budgets(queue->needs_text, names->now.arena, &kept->budgets);
+    kept->family = family_of(names, kept);
+    weft_map_put(&names->now.map[WEFT_CACHE_QUEUE_ID], &kept->id, sizeof(kept->id), kept);
+    if (kept->budgets > 0)
+        weft_budget_rules_met(&engine->budgets);
+    return kept;
 }
 
 /* Caches queues (the columns of queue_find), all of whose names are cached already. */
@@ -70,15 +85,16 @@ static void cache_queues(struct weft_engine *engine, const struct weft_rows *row
             .id = row->id,
             .ns = row->namespace,
             .lane = row->lane,
-            .capset = row->route,
+            .needs = row->route,
             .tenant = row->tenant,
             .kind = row->kind,
         };
         queue.ns_name = weft_find_name(engine, queue.ns);
         queue.lane_name = weft_find_name(engine, queue.lane);
-        queue.capset_text = queue.capset ? weft_find_name(engine, queue.capset) : "";
+        queue.needs_text = queue.needs ? weft_find_name(engine, queue.needs) : "";
         queue.tenant_name = queue.tenant ? weft_find_name(engine, queue.tenant) : "";
-        assert(queue.ns_name && queue.lane_name && queue.capset_text && queue.tenant_name);
+        assert(queue.ns_name && queue.lane_name && queue.needs_text && queue.tenant_name);
+        queue.capset_text = weft_needs_capset(queue.needs_text);
         queue.need = weft_capset_need(queue.capset_text);
         const struct weft_resolved parts = names_of(&queue);
         struct weft_cache_key key;
@@ -86,13 +102,8 @@ static void cache_queues(struct weft_engine *engine, const struct weft_rows *row
         pthread_mutex_lock(&names->lock);
         struct weft_queue *kept =
             weft_map_find(&names->now.map[WEFT_CACHE_QUEUE_ID], &queue.id, sizeof(queue.id));
-        if (!kept) {
-            kept = weft_new(names->now.arena, struct weft_queue);
-            *kept = queue;
-            kept->kind = weft_arena_strdup(names->now.arena, queue.kind);
-            kept->family = family_of(names, kept);
-            weft_map_put(&names->now.map[WEFT_CACHE_QUEUE_ID], &kept->id, sizeof(kept->id), kept);
-        }
+        if (!kept)
+            kept = keep_queue(engine, &queue);
         const struct weft_queue *known =
             weft_map_find(&names->now.map[WEFT_CACHE_QUEUE], key.byte, key.size);
         if (!row->retired && (!known || known->id < kept->id))
@@ -104,7 +115,7 @@ static void cache_queues(struct weft_engine *engine, const struct weft_rows *row
 static bool same_queue(const struct weft_resolved *a, const struct weft_resolved *b)
 {
     return strcmp(a->kind, b->kind) == 0 && strcmp(a->lane, b->lane) == 0 &&
-           strcmp(a->tenant, b->tenant) == 0 && strcmp(a->capset, b->capset) == 0 &&
+           strcmp(a->tenant, b->tenant) == 0 && strcmp(a->needs, b->needs) == 0 &&
            strcmp(a->ns, b->ns) == 0;
 }
 
@@ -150,7 +161,7 @@ static enum weft_rc gap_names(struct weft_engine *engine, struct queue_gap *gap,
             .sort = WEFT_NAME_LANE, .ns = gap->ns[i].id, .text = gap->spec[i]->lane};
         want[1] = (struct weft_name_want){
             .sort = WEFT_NAME_TENANT, .ns = gap->ns[i].id, .text = gap->spec[i]->tenant};
-        want[2] = (struct weft_name_want){.sort = WEFT_NAME_CAPSET, .text = gap->spec[i]->capset};
+        want[2] = (struct weft_name_want){.sort = WEFT_NAME_CAPSET, .text = gap->spec[i]->needs};
     }
     return weft_intern_names(engine, add, gap->rest, gap->count * 3, err);
 }

@@ -68,6 +68,44 @@ static void read_waiting(struct weft_engine *engine, const struct weft_poll_out 
     weft_keys_seen(&engine->keys, row->c.value, row->d.value);
 }
 
+/* When a scanner has work: at a moment, and where there is something to walk over, at times. */
+static weft_usec walks(const struct weft_poll_out *row, const atomic_int_fast64_t *walk_us)
+{
+    weft_usec next_us = due_after(row->a, 0);
+    weft_usec again_us = row->b.value ? atomic_load(walk_us) : WEFT_NEVER;
+    return next_us < again_us ? next_us : again_us;
+}
+
+static struct weft_lane_setting read_lane(const struct weft_poll_out *row)
+{
+    return (struct weft_lane_setting){
+        .lane = (int32_t)row->a.value,
+        .ns = (int32_t)row->b.value,
+        .paused = row->c.value & 1,
+        .timed = row->c.value & 2,
+        .max_running = (int32_t)row->d.value,
+        .weights = row->text,
+    };
+}
+
+/* Rows about the engine, and rows with due times. */
+static void read_state(struct weft_engine *engine, const struct weft_poll_out *row,
+                       struct weft_poll *poll)
+{
+    if (row->what == WEFT_POLL_DUE) /* the row comes before the rows of flows */
+        weft_pass_due((const struct weft_opt_i64[]){row->a, row->b, row->c, row->d}, poll->due_us);
+    else if (row->what == WEFT_POLL_WAITING)
+        read_waiting(engine, row, poll->due_us);
+    else if (row->what == WEFT_POLL_GATES)
+        poll->due_us[WEFT_SCANNER_UNBLOCK] = walks(row, &engine->gates_walk_us);
+    else if (row->what == WEFT_POLL_HINTS || row->what == WEFT_POLL_FLOWS)
+        read_flows(row, poll->due_us);
+    else if (row->what == WEFT_POLL_SCHEMA)
+        weft_version_seen(engine, row->a.value, row->b.value);
+    else if (row->what == WEFT_POLL_RETIRED)
+        weft_names_retired(&engine->names, (enum weft_interned)row->a.value, (int32_t)row->b.value);
+}
+
 /*
  * Sorts the rows into the answer and the list. Marks the interned rows that are retired, so that
  * their ids are not written any more: see unused.h.
@@ -84,44 +122,28 @@ static void read_rows(struct weft_engine *engine, const struct weft_rows *rows,
     list->lane = lane;
     for (size_t i = 0; i < rows->count; i++) {
         const struct weft_poll_out *row = &weft_out_poll(rows)[i];
-        int32_t a = (int32_t)row->a.value, b = (int32_t)row->b.value;
+        int32_t a = (int32_t)row->a.value;
         if (row->what == WEFT_POLL_QUEUE) {
             list->queue[list->count++] = a;
             poll->queue[poll->count++] = (struct weft_woken){.queue = a, .count = 1};
-        } else if (row->what == WEFT_POLL_DUE) { /* the row comes before the rows of flows */
-            weft_pass_due((const struct weft_opt_i64[]){row->a, row->b, row->c, row->d},
-                          poll->due_us);
-        } else if (row->what == WEFT_POLL_WAITING) {
-            read_waiting(engine, row, poll->due_us);
-        } else if (row->what == WEFT_POLL_GATES) {
-            weft_usec walk_us = row->b.value ? atomic_load(&engine->gates_walk_us) : WEFT_NEVER;
-            weft_usec next_us = due_after(row->a, 0);
-            poll->due_us[WEFT_SCANNER_UNBLOCK] = next_us < walk_us ? next_us : walk_us;
-        } else if (row->what == WEFT_POLL_HINTS || row->what == WEFT_POLL_FLOWS) {
-            read_flows(row, poll->due_us);
+        } else if (row->what == WEFT_POLL_BUDGETS) {
+            poll->due_us[WEFT_SCANNER_BUDGET_RESET] = walks(row, &engine->budgets_walk_us);
+            poll->budgets = row->c.value;
         } else if (row->what == WEFT_POLL_UNTOLD) {
             poll->worker[poll->workers++] = a;
         } else if (row->what == WEFT_POLL_STATE) {
             poll->inbox = row->a.value != 0;
             poll->tokens = mix_tokens(row);
         } else if (row->what == WEFT_POLL_LANE) {
-            lane[list->lane_count++] = (struct weft_lane_setting){
-                .lane = a,
-                .ns = b,
-                .paused = row->c.value & 1,
-                .timed = row->c.value & 2,
-                .max_running = (int32_t)row->d.value,
-                .weights = row->text,
-            };
-        } else if (row->what == WEFT_POLL_SCHEMA) {
-            weft_version_seen(engine, row->a.value, row->b.value);
-        } else if (row->what == WEFT_POLL_RETIRED) {
-            weft_names_retired(&engine->names, (enum weft_interned)a, b);
+            lane[list->lane_count++] = read_lane(row);
+        } else {
+            read_state(engine, row, poll);
         }
     }
 }
 
-/* No claim takes from a paused lane, so no waiting claim is woken for it. */
+/* No claim takes from a paused lane, or from a queue that a budget closes: no waiting claim is
+ * woken for it. */
 static void leave_out_paused(struct weft_engine *engine, struct weft_poll *poll)
 {
     struct weft_ready *ready = &engine->ready;
@@ -131,7 +153,8 @@ static void leave_out_paused(struct weft_engine *engine, struct weft_poll *poll)
         const struct weft_queue *queue = weft_find_queue(engine, poll->queue[i].queue);
         const struct weft_lane_setting *setting =
             queue ? weft_claim_setting(ready, queue->lane) : NULL;
-        if (queue && !(setting && setting->paused))
+        if (queue && !(setting && setting->paused) &&
+            !weft_budget_queue_is_closed(engine, queue->id))
             poll->queue[kept++] = poll->queue[i];
     }
     poll->count = kept;
@@ -178,6 +201,9 @@ enum weft_rc weft_engine_poll(struct weft_engine *engine, struct weft_arena *are
         return rc;
     read_rows(engine, &rows, arena, &poll, &list);
     weft_names_retired_seen(&engine->names, began_us);
+    rc = weft_budget_rules_seen(engine, poll.budgets, err);
+    if (rc)
+        return rc;
     if (whole) {
         weft_usec now_us = weft_boot_us();
         engine->poll_whole_us = now_us + weft_pace_rest(now_us - began_us);

@@ -72,6 +72,8 @@ static const struct scanner {
             TIMED | PARTITIONED, "processed", "skipped_locked")
     SCANNER(UNBLOCK, unblock, 1, 500, WEFT_BATCH_MAX, TIMED,
             "processed", "looked", "skipped_locked", "removed")
+    SCANNER(BUDGET_RESET, budget_reset, 1, WEFT_BATCH_MAX, WEFT_BATCH_MAX, TIMED,
+            "processed", "settled", "cancelled", "removed", "folded")
     /* clang-format on */
 };
 

@@ -12,10 +12,11 @@
 
 #include "engine/scan/pass.h"
 
-#define WEFT_GATES_WALK_US (2 * WEFT_SECOND) /* between two walks over gates in use */
-#define WEFT_FLOW_LEFT_US  WEFT_SECOND       /* work older than this was left by its process */
-#define WEFT_FLOW_STAGE_US ((weft_usec)600 * WEFT_SECOND) /* to write a flow in parts */
-#define WEFT_FLOW_PASS_US  (50 * WEFT_MS) /* a pass over many flows ends after this */
+#define WEFT_GATES_WALK_US   (2 * WEFT_SECOND) /* between two walks over gates in use */
+#define WEFT_BUDGETS_WALK_US (2 * WEFT_SECOND) /* between two walks over leases under budgets */
+#define WEFT_FLOW_LEFT_US    WEFT_SECOND       /* work older than this was left by its process */
+#define WEFT_FLOW_STAGE_US   ((weft_usec)600 * WEFT_SECOND) /* to write a flow in parts */
+#define WEFT_FLOW_PASS_US    (50 * WEFT_MS) /* a pass over many flows ends after this */
 
 /* A running pass. */
 struct weft_pass {
@@ -34,7 +35,7 @@ typedef enum weft_rc weft_pass_fn(struct weft_pass *pass, struct weft_err *err);
 weft_pass_fn weft_due_run, weft_intake_run, weft_worker_expiry_run, weft_invariant_check_run,
     weft_retention_run, weft_dependency_run, weft_edge_cancel_dispatcher_run,
     weft_edge_cancel_reconciler_run, weft_cancel_backlog_run, weft_unused_names_run,
-    weft_waitpoint_expiry_run, weft_unblock_run;
+    weft_waitpoint_expiry_run, weft_unblock_run, weft_budget_reset_run;
 
 /* The parameters that the statements of all passes have. */
 struct weft_scope_in weft_pass_scope(const struct weft_pass *pass);

@@ -6,6 +6,12 @@
 
 #include "base/base.h"
 
+/* A lease. Every item of a call about leases begins with the one that it is about. */
+struct weft_lease {
+    struct weft_id id;
+    int32_t epoch;
+};
+
 /* Where the ids of an array of items are. */
 struct weft_id_column {
     const struct weft_id *first;

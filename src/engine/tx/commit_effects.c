@@ -100,6 +100,14 @@ void weft_news_gate(struct weft_commit_effects *news, const char *gate)
     news->gate[news->gates++] = gate;
 }
 
+void weft_news_lease(struct weft_commit_effects *news, const struct weft_lease *lease,
+                     int32_t queue)
+{
+    news->lease =
+        widen(news->arena, news->lease, sizeof(*news->lease), news->leases, &news->lease_room);
+    news->lease[news->leases++] = (struct weft_lease_end){.lease = *lease, .queue = queue};
+}
+
 void weft_news_worker(struct weft_commit_effects *news, int32_t worker)
 {
     /* From the end: neighbours mostly share a worker. */
@@ -264,6 +272,49 @@ static void tell_gates(struct weft_engine *engine, const struct weft_commit_effe
         (void)!weft_engine_admit(engine, news->gate, news->gates, NULL, &err);
 }
 
+/* After a failure here the budget_reset scanner does it. */
+static void work_on_budgets(struct weft_engine *engine, const struct weft_lease_end *ended,
+                            size_t count, bool cancel)
+{
+    struct weft_budget_cancelled cancelled = {.more = cancel};
+    struct weft_err err;
+    if (engine->on_budgets) {
+        engine->on_budgets(engine->budgets_context, ended, count, cancel);
+        return;
+    }
+    if (count > 0)
+        (void)!weft_engine_settle(engine, ended, count, NULL, &err);
+    while (cancelled.more && !weft_engine_budget_cancel(engine, WEFT_BATCH_MAX, &cancelled, &err))
+        ;
+}
+
+void weft_news_cancel_budgets(struct weft_engine *engine)
+{
+    work_on_budgets(engine, NULL, 0, true);
+}
+
+static void tell_budgets(struct weft_engine *engine, const struct weft_commit_effects *news)
+{
+    size_t count = news->leases, changes = news->changes ? news->changes->count : 0;
+    if (count + changes == 0 || !weft_budgets_in_use(engine))
+        return;
+    struct weft_lease_end *ended =
+        weft_new_array(news->arena, struct weft_lease_end, count + changes);
+    if (count > 0)
+        memcpy(ended, news->lease, count * sizeof(*ended));
+    for (size_t i = 0; i < changes; i++) {
+        const struct weft_change *change = &news->changes->change[i];
+        const struct weft_live *before = &change->before;
+        if (change->apply && before->state == WEFT_STATE_RUNNING &&
+            change->step.after.state != WEFT_STATE_RUNNING &&
+            weft_budgets_apply(engine, before->queue))
+            ended[count++] = (struct weft_lease_end){
+                .lease = {.id = before->id, .epoch = before->epoch}, .queue = before->queue};
+    }
+    if (count > 0)
+        work_on_budgets(engine, ended, count, false);
+}
+
 /* Rows that are not new may be anywhere in their queue. */
 static void tell_floors(struct weft_engine *engine, const struct weft_queue_news *item,
                         weft_usec now_us)
@@ -298,6 +349,7 @@ void weft_news_tell(struct weft_engine *engine, const struct weft_commit_effects
         tell_flows(engine, news);
     if (news->gates > 0)
         tell_gates(engine, news);
+    tell_budgets(engine, news);
 }
 
 void weft_news_lane(struct weft_engine *engine, int32_t ns, const char *lane)
@@ -340,6 +392,12 @@ void weft_engine_on_gates(struct weft_engine *engine, weft_gates_fn *fn, void *c
     engine->gates_context = context;
 }
 
+void weft_engine_on_budgets(struct weft_engine *engine, weft_budgets_fn *fn, void *context)
+{
+    engine->on_budgets = fn;
+    engine->budgets_context = context;
+}
+
 void weft_engine_on_ended(struct weft_engine *engine, weft_ended_fn *fn, void *context,
                           const _Atomic size_t *awaited)
 {
@@ -356,6 +414,7 @@ enum weft_rc weft_engine_heard(struct weft_engine *engine, const struct weft_wok
     for (size_t i = 0; i < count; i++)
         queues.id[queues.count++] = woken[i].queue;
     enum weft_rc rc = weft_load_queues(engine, &queues, err);
+    weft_budget_queues_heard(engine, woken, count);
     if (!rc)
         weft_ready_note(engine, woken, count);
     weft_arena_free(arena);

@@ -4,6 +4,7 @@
 
 /* Effects of a commit on claims, workers, flows and scanners, passed on once after it. */
 
+#include "engine/limit/settle.h"
 #include "engine/tx/batch.h"
 
 #include <stdatomic.h>
@@ -47,6 +48,14 @@ typedef void weft_flows_fn(void *context, const struct weft_id *flow, size_t cou
  */
 typedef void weft_gates_fn(void *context, const char *const *gate, size_t count);
 
+/*
+ * What is to be done for budgets: leases of queues under budgets that ended, which
+ * weft_engine_settle() is for, and whether weft_engine_budget_cancel() has something to do. Called
+ * like weft_flows_fn. For a call that is lost the budget_reset scanner does both.
+ */
+typedef void weft_budgets_fn(void *context, const struct weft_lease_end *ended, size_t count,
+                             bool cancel);
+
 /* Executions and flows that ended, passed on like news. */
 typedef void weft_ended_fn(void *context, const struct weft_id *id, size_t count);
 
@@ -72,6 +81,8 @@ struct weft_commit_effects {
     size_t flows, flow_room;
     const char **gate; /* gates that may admit, some perhaps twice */
     size_t gates, gate_room;
+    struct weft_lease_end *lease; /* under budgets, besides those of `changes` */
+    size_t leases, lease_room;
     int32_t *worker; /* workers of leases that began to drain, each once */
     size_t workers, worker_room;
     /* For weft_engine_on_ended(); borrowed. */
@@ -85,6 +96,7 @@ void weft_engine_on_news(struct weft_engine *engine, weft_news_fn *fn, void *con
 void weft_engine_on_leases(struct weft_engine *engine, weft_leases_fn *fn, void *context);
 void weft_engine_on_flows(struct weft_engine *engine, weft_flows_fn *fn, void *context);
 void weft_engine_on_gates(struct weft_engine *engine, weft_gates_fn *fn, void *context);
+void weft_engine_on_budgets(struct weft_engine *engine, weft_budgets_fn *fn, void *context);
 /*
  * What commits of this process end, in any way: by its worker, by a call, by a scanner, by the
  * cascade. Passed on only while *awaited is not 0, which is read after the commit, so that an end
@@ -118,6 +130,13 @@ void weft_news_flow(struct weft_commit_effects *news, const struct weft_id *flow
 
 /* A gate may admit an execution. The text lives as long as the effects. */
 void weft_news_gate(struct weft_commit_effects *news, const char *gate);
+
+/* A lease ended without a change of `changes`. Its queue may be under budgets. */
+void weft_news_lease(struct weft_commit_effects *news, const struct weft_lease *lease,
+                     int32_t queue);
+
+/* Executions that run under budgets are to be cancelled. */
+void weft_news_cancel_budgets(struct weft_engine *engine);
 
 /* A lease of this worker is draining from now on. */
 void weft_news_worker(struct weft_commit_effects *news, int32_t worker);

@@ -7,6 +7,7 @@
 #include "base/alloc.h"
 #include "base/buf.h"
 #include "base/clock.h"
+#include "base/err.h"
 #include "base/json.h"
 #include "base/limits.h"
 #include "core/cursor.h"
@@ -118,11 +119,11 @@ void weft_api_reply_made(struct weft_request *request, const struct weft_id *id,
     weft_reply_wire(request, duplicate ? 200 : 201, op->gives, message);
 }
 
-void weft_api_put_error(const struct weft_err *error, enum weft_fence fence,
+void weft_api_put_error(const struct weft_err *error, const struct weft_wire_detail *detail,
                         struct weft_json_writer *out)
 {
     weft_json_key(out, "error");
-    weft_wire_write_error(error, fence, out);
+    weft_wire_write_error(error, detail, out);
 }
 
 enum weft_rc weft_api_read_message(struct weft_request *request, void *ret_message,
@@ -130,6 +131,23 @@ enum weft_rc weft_api_read_message(struct weft_request *request, void *ret_messa
 {
     const struct weft_route *route = request->route;
     return weft_request_read(request, route->may_be_empty, route->op->takes, ret_message, err);
+}
+
+enum weft_rc weft_api_read_nothing(struct weft_request *request, struct weft_err *err)
+{
+    struct weft_json object;
+    enum weft_rc rc = weft_request_object(request, true, &object, err);
+    if (rc)
+        return rc;
+    struct weft_json_iter member;
+    weft_json_iter_init(&member, &object);
+    if (!weft_json_next(&member))
+        return WEFT_OK;
+    const char *name = NULL;
+    rc = weft_json_string(&member.key, request->arena, &name, err);
+    return rc ? rc
+              : weft_fail_field(err, WEFT_UNKNOWN_FIELD, name,
+                                "this call takes no field of that name");
 }
 
 /* ---- Handlers of rows that say all there is to know ------------------------------------------ */
@@ -165,6 +183,7 @@ enum weft_rc weft_api_run(struct weft_request *request, struct weft_err *err)
         struct weft_bytes bytes;
         struct weft_lane lane;
         struct weft_gate gate;
+        struct weft_budget budget;
         struct weft_why why;
         struct weft_waiting waiting;
     } out = {0};

@@ -59,14 +59,17 @@ enum weft_rc weft_api_reply(struct weft_request *request, enum weft_rc rc, const
 /* The same with 201 and where it is now; 200 for a duplicate. */
 void weft_api_reply_made(struct weft_request *request, const struct weft_id *id, bool duplicate,
                          const void *message);
-/* Adds "error":{...}. */
-void weft_api_put_error(const struct weft_err *error, enum weft_fence fence,
+/* Adds "error":{...}; the detail may be NULL. */
+void weft_api_put_error(const struct weft_err *error, const struct weft_wire_detail *detail,
                         struct weft_json_writer *out);
 /* WEFT_FORBIDDEN for a token that is bound to a namespace: what is asked for is of the store. */
 WEFT_MUST_CHECK enum weft_rc weft_api_check_unbound(const struct weft_request *request,
                                                     struct weft_err *err);
 /* The body as the message that the operation takes. */
 WEFT_MUST_CHECK enum weft_rc weft_api_read_message(struct weft_request *request, void *ret_message,
+                                                   struct weft_err *err);
+/* A body that may be missing or {}, and holds nothing. */
+WEFT_MUST_CHECK enum weft_rc weft_api_read_nothing(struct weft_request *request,
                                                    struct weft_err *err);
 
 #endif

@@ -35,24 +35,6 @@
 
 /* ---- What they share ------------------------------------------------------------------------- */
 
-/* A body that may be missing or {}, and holds nothing. */
-static enum weft_rc read_nothing(struct weft_request *request, struct weft_err *err)
-{
-    struct weft_json object;
-    enum weft_rc rc = weft_request_object(request, true, &object, err);
-    if (rc)
-        return rc;
-    struct weft_json_iter member;
-    weft_json_iter_init(&member, &object);
-    if (!weft_json_next(&member))
-        return WEFT_OK;
-    const char *name = NULL;
-    rc = weft_json_string(&member.key, request->arena, &name, err);
-    return rc ? rc
-              : weft_fail_field(err, WEFT_UNKNOWN_FIELD, name,
-                                "this call takes no field of that name");
-}
-
 /* Cuts the page that begins at item `first` out of a whole list. True: more items follow it. */
 static bool cut(struct weft_api_page *list, size_t first, uint32_t limit)
 {
@@ -183,7 +165,7 @@ enum weft_rc weft_workers_run(struct weft_request *request, struct weft_err *err
 enum weft_rc weft_goodbye_read(struct weft_request *request, struct weft_err *err)
 {
     enum weft_rc rc = weft_name_check(weft_request_path(request, "worker"), "worker", err);
-    return rc ? rc : read_nothing(request, err);
+    return rc ? rc : weft_api_read_nothing(request, err);
 }
 
 enum weft_rc weft_goodbye_run(struct weft_request *request, struct weft_err *err)
@@ -509,7 +491,7 @@ enum weft_rc weft_scan_read(struct weft_request *request, struct weft_err *err)
         return weft_hint(err,
                          weft_fail_field(err, WEFT_NOT_FOUND, "name", "there is no such scanner"),
                          known_names(request->arena));
-    return read_nothing(request, err);
+    return weft_api_read_nothing(request, err);
 }
 
 enum weft_rc weft_scan_run(struct weft_request *request, struct weft_err *err)

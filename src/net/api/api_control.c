@@ -265,7 +265,7 @@ static void write_ids(struct weft_request *request, const struct many *many,
         weft_json_begin_object(&out);
         weft_json_add_text(&out, "id", many->text[i]);
         if (failed) {
-            weft_api_put_error(failed, WEFT_FENCE_NONE, &out);
+            weft_api_put_error(failed, NULL, &out);
         } else {
             weft_json_add_text(&out, "state", weft_state_name(state));
             weft_json_add_bool(&out, "changed", changed);

@@ -13,7 +13,7 @@
 #include "base/limits.h"
 #include "engine/flow/flow.h"
 #include "net/api/api.h"
-#include "net/group/flow_work.h"
+#include "net/group/commit_work.h"
 #include "net/server.h"
 #include "net/wait/waits.h"
 #include "weft/weft.h"
@@ -309,7 +309,7 @@ enum weft_rc weft_flow_cancel_run(struct weft_request *request, struct weft_err 
         weft_wait_for_end(request, &cancel->args.flow, cancel->until_us, WEFT_WAIT_POLLS))
         return WEFT_OK;
     if (!cancel->drained)
-        weft_flow_work_add(request->server->drains, &cancel->args.flow, 1);
+        weft_add_drain(request->server, &cancel->args.flow);
     weft_reply_wire(request, done ? 200 : 202, &weft_wire_flow_cancelled, &cancel->answer);
     return WEFT_OK;
 }

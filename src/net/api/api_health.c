@@ -44,7 +44,7 @@ static void reply_status(struct weft_request *request, const struct weft_err *wh
     weft_json_begin_object(&out);
     weft_json_add_text(&out, "status", why ? "unavailable" : "ok");
     if (why)
-        weft_api_put_error(why, WEFT_FENCE_NONE, &out);
+        weft_api_put_error(why, NULL, &out);
     if (warning)
         weft_json_add_text(&out, "warning", warning);
     weft_json_end_object(&out);
@@ -182,6 +182,7 @@ static void put_transactions(const struct weft_engine *engine, struct weft_buf *
     static const char *const mode[] = {[WEFT_TX_READ] = "read",
                                        [WEFT_TX_WRITE] = "write",
                                        [WEFT_TX_KEYED] = "keyed",
+                                       [WEFT_TX_HOT] = "hot",
                                        [WEFT_TX_BARE] = "bare"};
     weft_metrics_head(out, name, "counter",
                       "Transactions begun, tries again included; bare: of one read, as the poll.");

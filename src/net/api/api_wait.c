@@ -109,7 +109,7 @@ void weft_signal_write(struct weft_request *request)
             continue;
         }
         weft_json_begin_object(&out);
-        weft_api_put_error(failed, WEFT_FENCE_NONE, &out);
+        weft_api_put_error(failed, NULL, &out);
         weft_json_end_object(&out);
     }
     weft_json_end_array(&out);

@@ -55,7 +55,7 @@ static void write_item(const struct weft_items *items, size_t i, struct weft_jso
         return;
     }
     weft_json_begin_object(out);
-    weft_api_put_error(failed, WEFT_FENCE_NONE, out);
+    weft_api_put_error(failed, NULL, out);
     if (items->line)
         weft_json_add_i64(out, "line", items->line[i]);
     weft_json_end_object(out);
@@ -133,6 +133,19 @@ static const struct weft_lease_result *answer_of(const struct weft_request *requ
     return (const void *)((const char *)request->items.answer + i * size);
 }
 
+/* What is said of a lease besides the error. */
+static struct weft_wire_detail detail_of(const struct weft_request *request, size_t i)
+{
+    const struct weft_lease_result *answer = answer_of(request, i);
+    struct weft_wire_detail detail = {.fence = answer->fence};
+    if (request->route->op->group == WEFT_GROUP_USAGE) {
+        const struct weft_usage_result *usage = (const void *)answer;
+        detail.left = usage->left;
+        detail.left_count = usage->left_count;
+    }
+    return detail;
+}
+
 /* One item is answered by itself: its error is the error of the request, with its status. */
 static void answer_lease(struct weft_request *request)
 {
@@ -142,7 +155,8 @@ static void answer_lease(struct weft_request *request)
     if (items->err[0]) {
         weft_reply_error(request, items->err[0]);
     } else if (answer->rc) {
-        weft_reply_fence(request, answer->err, answer->fence);
+        const struct weft_wire_detail detail = detail_of(request, 0);
+        weft_reply_detail(request, answer->err, &detail);
     } else {
         weft_reply_json(request, 200, &out);
         weft_json_begin_object(&out);
@@ -158,14 +172,17 @@ static void answer_leases(struct weft_request *request)
     struct weft_json_writer out;
     weft_reply_items(request, &out);
     for (size_t i = 0; i < items->count; i++) {
+        const struct weft_lease_result *answer = answer_of(request, i);
         weft_json_begin_object(&out);
         put_id(id_of(request, i), &out);
-        if (items->err[i])
-            weft_api_put_error(items->err[i], WEFT_FENCE_NONE, &out);
-        else if (answer_of(request, i)->rc)
-            weft_api_put_error(answer_of(request, i)->err, answer_of(request, i)->fence, &out);
-        else
-            weft_wire_write_members(request->route->op->gives, answer_of(request, i), &out);
+        if (items->err[i]) {
+            weft_api_put_error(items->err[i], NULL, &out);
+        } else if (answer->rc) {
+            const struct weft_wire_detail detail = detail_of(request, i);
+            weft_api_put_error(answer->err, &detail, &out);
+        } else {
+            weft_wire_write_members(request->route->op->gives, answer, &out);
+        }
         weft_json_end_object(&out);
     }
     weft_json_end_array(&out);

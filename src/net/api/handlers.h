@@ -29,9 +29,13 @@ weft_route_write_fn weft_flow_submit_write;
 weft_route_fn weft_signal_read, weft_signals_read, weft_waitpoints_run, weft_signals_run,
     weft_waitpoint_token_run, weft_keys_read, weft_keys_run, weft_key_rotate_run;
 weft_route_write_fn weft_signal_write;
-/* api_admin.c */
+/* api_gates.c */
 weft_route_fn weft_gate_read, weft_gate_put_read, weft_gate_put_run, weft_gates_read,
     weft_gates_run;
+/* api_budgets.c */
+weft_route_fn weft_budget_read, weft_budget_put_read, weft_budget_put_run, weft_budgets_run,
+    weft_ledger_read, weft_ledger_run;
+/* api_admin.c */
 weft_route_fn weft_lanes_run, weft_lane_read, weft_lane_put_read, weft_lane_put_run,
     weft_workers_run, weft_goodbye_read, weft_goodbye_run, weft_tokens_read, weft_tokens_run,
     weft_token_read, weft_token_run, weft_servers_read, weft_replicas_run, weft_scanners_run,

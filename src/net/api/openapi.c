@@ -43,6 +43,7 @@ static const struct tag {
     {"workers", "The processes that claim work."},
     {"lanes", "Queues: whether they are paused, how much may run at once, who gets which share."},
     {"gates", "Limits of keys: how many run at a time, how often they start."},
+    {"budgets", "How much may be spent, of what and by whom."},
     {"tokens", "Who may do what."},
     {"replicas", "The servers that share the store."},
     {"scanners", "What the servers do by themselves: they put right what time or a crash left."},
@@ -267,7 +268,11 @@ static const struct {
      "\"string\",\"enum\":[$codes]},\"message\":{\"type\":\"string\"},\"hint\":{\"type\":"
      "[\"string\",\"null\"],\"description\":\"What to do\"},\"field\":{\"type\":[\"string\","
      "\"null\"],\"description\":\"What is to blame\"},\"reason\":{\"type\":\"string\","
-     "\"description\":\"Why the lease is gone, when the code is fenced\",\"enum\":[$fences]}}}"},
+     "\"description\":\"Why the lease is gone, when the code is fenced\",\"enum\":[$fences]},"
+     "\"left\":{\"type\":\"object\",\"description\":\"How much more may be reported, by dimension, "
+     "when the code is "
+     "budget_exceeded\",\"additionalProperties\":{\"type\":\"integer\",\"minimum\":"
+     "0}}}}"},
     {"ErrorAnswer",
      "{\"type\":\"object\",\"required\":[\"error\"],\"properties\":{\"error\":" REF("Error") "}}"},
     {"ItemId",
@@ -327,6 +332,7 @@ static const struct weft_param PATH_PARAMS[] = {
     {"id", ID_SCHEMA, "The id of the execution, or of the flow under /v1/flows"},
     {"lane", NAME_SCHEMA, "The name of the lane; a slash in it is written %2F"},
     {"worker", NAME_SCHEMA, "The name of the worker; a slash in it is written %2F"},
+    {"budget", NAME_SCHEMA, "The name of the budget; a slash in it is written %2F"},
     {"name", NAME_SCHEMA, "The name of the scanner"},
 };
 

@@ -3,14 +3,15 @@
 /*
  * Every route of the API: the server answers by this table and the OpenAPI document is written from
  * it. wire/ops.def says what an operation is (method, path, scope, group, messages); a row in
- * routes_*.def adds its handlers and its documentation. Routes of plain words stand before those
- * with a {name} in the same place.
+ * routes_*.def adds its handlers and its documentation. A route of plain words stands before
+ * a route with a {name} in the same place.
  */
 
 #include "net/api/routes.h"
 
 #include "engine/flow/flow.h"
 #include "engine/job/execution_read.h"
+#include "engine/limit/budgets.h"
 #include "engine/wait/wait.h"
 #include "net/api/handlers.h"
 #include "net/group/claims.h"
@@ -25,7 +26,10 @@
 #define RUNS(op_, read_, run_) .op = OP(op_), .read = (read_), .run = (run_)
 #define AT(type, member)       (offsetof(struct type, member) + 1)
 #define ARG(type, id_)         .size = sizeof(struct type), .ns = AT(type, ns), .id = AT(type, id_)
-#define ARG_PAGE(type, id_)    ARG(type, id_), .limit = AT(type, limit), .after = AT(type, after)
+#define LIST_ARG(type)                                                                             \
+    .size = sizeof(struct type), .ns = AT(type, ns), .limit = AT(type, limit),                     \
+    .after = AT(type, after)
+#define ARG_PAGE(type, id_) ARG(type, id_), .limit = AT(type, limit), .after = AT(type, after)
 /* Rows about leases, which take one item or many. */
 #define LEASES_OR(op_, fails_)                                                                     \
     .op = OP(op_), .body_max = BODY_BULK, .read = weft_lease_read, .write = weft_lease_write,      \
@@ -46,6 +50,6 @@ static const struct weft_route routes[] = {
 #include "net/api/routes_flow.def"
 #include "net/api/routes_worker.def"
 #include "net/api/routes_admin.def"
-/* clang-format on */
+    /* clang-format on */
 };
 const struct weft_route_table weft_routes = {.route = routes, .count = WEFT_LEN(routes)};

@@ -80,7 +80,8 @@ static struct task *pop_task(struct weft_groups *groups)
 /* Wakes a thread if there is something for it; it will wake the next. */
 static void wake_one(struct weft_groups *groups)
 {
-    if (weft_plan_may_run(&groups->plan, weft_boot_us()))
+    weft_usec now_us = weft_boot_us();
+    if (weft_plan_may_run(&groups->plan, now_us) || weft_plan_gathers(&groups->plan, now_us))
         pthread_cond_signal(&groups->work);
 }
 
@@ -222,7 +223,7 @@ static void *run_thread(void *context)
             free(task);
             own_batch = NULL;
             pthread_mutex_lock(&groups->lock);
-            weft_plan_give_back(&groups->plan, &batch);
+            weft_plan_give_back(&groups->plan, &batch, weft_boot_us());
         } else if (groups->stopping && groups->plan.waiting == 0 && !groups->task) {
             break;
         } else if (rests != groups->rests) {

@@ -307,10 +307,12 @@ static_assert(offsetof(struct weft_renew, id) == 0, "id first");
 static_assert(offsetof(struct weft_complete, id) == 0, "id first");
 static_assert(offsetof(struct weft_failure, id) == 0, "id first");
 static_assert(offsetof(struct weft_put_back, id) == 0, "id first");
+static_assert(offsetof(struct weft_usage, id) == 0, "id first");
 
 /* Every result begins with the pointer to its error: take_answers() moves it to the request. */
 static_assert(offsetof(struct weft_submit_result, err) == 0, "err first");
 static_assert(offsetof(struct weft_lease_result, err) == 0, "err first");
+static_assert(offsetof(struct weft_usage_result, err) == 0, "err first");
 static_assert(offsetof(struct weft_steer_answer, steered.err) == 0, "err first");
 static_assert(offsetof(struct weft_flow_result, err) == 0, "err first");
 

@@ -16,32 +16,23 @@
  *
  * Small calls of the other kinds (suspends, signals, heartbeats) run one at a time for each kind,
  * and with the joint ones SMALL_CALLS at a time: more of them would each have fewer requests, and
- * what a transaction costs besides its rows is most of the work of a small one (suspend, signal,
- * claim and complete, 64 connections: 1.2 times as many with two as with four).
+ * what a transaction costs besides its rows is most of the work of a small one. Reports of usage
+ * lock rows of budgets, which the calls of other replicas wait for. A call that begins without the
+ * clients of the last one would wait for that lock with half of the requests; so it waits a moment
+ * for them, unless all are there.
  *
  * A namespace with much to submit is served by calls of its own, beside the joint ones of the
  * others: these do not wait for its large transactions, and it does not wait for them.
  *
- * Other requests run alone, in classes with slots of their own: quick reads; lists
- * and parts of streams; large bodies to be parsed; large flows, their growth, and cancel and replay
- * of many; administration. A class never has all threads, all slow ones and tasks together leave
- * two, and one is left to quick reads whatever else runs. One namespace never has all slots of a
- * slow class, nor all threads for slow classes, so that another namespace need not wait for its
- * long calls. Of these threads one is kept for a list and one for a task while none runs, because
- * the others may run for seconds. With fewer than four threads all that is one or none, and things
- * take turns.
- *
- * A list with a filter may look at rows for as long as it is allowed to and find nothing: it is a
- * walk. A token (without tokens: a namespace) has at most two of them at once, and one slot less
- * than its namespace may have, so that another token of the namespace, and its own plain lists,
- * need not wait for them. A bounded number more waits in the queue, without a thread; the rest is
- * refused.
+ * Other requests run alone, in classes with slots of their own: slots.c.
  *
  * Tasks, the work of the server itself (passes, leases to release), are one more kind and take
  * turns with the requests.
  */
 
 #include "net/group/plan.h"
+
+#include "net/group/slots.h"
 
 #include "base/limits.h"
 
@@ -50,12 +41,9 @@
 #include <string.h>
 
 enum {
-    TASKS = WEFT_GROUP_COUNT, /* the turn of tasks, behind the turns of the groups */
-    TURN_COUNT,
+    TURN_COUNT = WEFT_TURN_TASKS + 1,
     SHARE = WEFT_BATCH_MAX / 4, /* of a transaction, of one namespace while others wait */
     FLOW_LARGE = 1 << 20,       /* a body of a flow: it is parsed by the thread that stores it */
-    WALKS_MAX = 2,              /* at once, of one token */
-    PARSED_MAX = 16 * WEFT_BATCH_MAX, /* items of one namespace that wait for their transaction */
     /*
      * Payload bytes of several requests in one transaction: requests that share it wait for all of
      * them, and with a single writer all others do.
@@ -65,6 +53,7 @@ enum {
 };
 #define SMALL_CALLS  2
 #define JOINT_OLD_US (12 * WEFT_MS) /* something holds the call up: others need not wait for it */
+#define GATHER_US    (WEFT_MS / 2)  /* from an answer to the next request of its client */
 
 /* The groups that may share a transaction. */
 static const bool joins[WEFT_GROUP_COUNT] = {
@@ -139,94 +128,6 @@ bool weft_plan_has_room_to_walk(const struct weft_plan *plan, const struct weft_
 
 /* ---- Limits ---------------------------------------------------------------------------------- */
 
-/* Every request that is folded writes. */
-static bool turn_writes(size_t turn)
-{
-    return turn != TASKS && !weft_group_alone((enum weft_group)turn);
-}
-
-static bool is_slow(size_t group)
-{
-    return group == TASKS || (group != WEFT_GROUP_NONE && weft_group_alone((enum weft_group)group));
-}
-
-/* Threads that slow classes and tasks may have together. */
-static uint32_t slow_max(const struct weft_plan *plan)
-{
-    uint32_t kept = plan->threads > 3 ? 2 : plan->threads > 1 ? 1 : 0;
-    return plan->threads - kept;
-}
-
-/* Threads that one class may have. */
-static uint32_t slots_of(const struct weft_plan *plan, enum weft_group class)
-{
-    if (class == WEFT_GROUP_NONE)
-        return slow_max(plan);
-    /* With one writer, large flows one at a time are as quick. */
-    if (class == WEFT_GROUP_HEAVY && plan->writers == 1)
-        return 1;
-    /* Tasks would wait behind passes that an operator began: these have fewer. */
-    uint32_t of = class == WEFT_GROUP_ADMIN ? 6 : class == WEFT_GROUP_LIST ? 2 : 3;
-    uint32_t slots = plan->threads / of;
-    return slots > 0 ? slots : 1;
-}
-
-/* A class of a plan, for the turns of namespaces in it. */
-struct class_of_plan {
-    const struct weft_plan *plan;
-    enum weft_group class;
-};
-
-/* How many slots of a class one namespace may have. */
-static uint32_t slots_of_one(uint32_t slots)
-{
-    return slots < 2 ? 1 : slots - 1;
-}
-
-/*
- * Whether a namespace has so much parsed already that its next body may wait: items take several
- * times the memory of the body they come from.
- */
-static bool has_parsed_enough(const struct weft_plan *plan, const char *ns)
-{
-    size_t items = 0;
-    for (size_t i = 0; i < WEFT_GROUP_COUNT; i++)
-        if (!weft_group_alone((enum weft_group)i) && i != WEFT_GROUP_CLAIM)
-            items += weft_fair_of(&plan->queue[i].fair, ns).items;
-    return items >= PARSED_MAX;
-}
-
-/*
- * Whether the namespace and the token of a request may have one more thread for a class. Reads wait
- * while the answers of their namespace fill the memory.
- */
-static bool may_hold(const void *context, const struct weft_request *request)
-{
-    const struct class_of_plan *of = context;
-    const char *ns = request->ns ? request->ns : "";
-    bool reads = of->class == WEFT_GROUP_NONE || of->class == WEFT_GROUP_LIST;
-    if (reads && of->plan->answers && !weft_answers_has_room(of->plan->answers, ns))
-        return false;
-    if (of->class == WEFT_GROUP_NONE)
-        return true;
-    if (of->class == WEFT_GROUP_PARSE && has_parsed_enough(of->plan, ns))
-        return false;
-    uint32_t walks = 0, same = 0, all = 0;
-    for (uint32_t i = 0; i < of->plan->threads; i++) {
-        const struct weft_holder *holder = &of->plan->holder[i];
-        bool own = holder->busy && strcmp(holder->ns, ns) == 0;
-        all += own;
-        same += own && holder->class == of->class;
-        walks += own && holder->walks && holder->token == request->token;
-    }
-    uint32_t slots = slots_of_one(slots_of(of->plan, of->class));
-    uint32_t most_walks = slots_of_one(slots);
-    if (most_walks > WALKS_MAX)
-        most_walks = WALKS_MAX;
-    return same < slots && all < slots_of_one(slow_max(of->plan)) &&
-           (!request->walks || walks < most_walks);
-}
-
 /* Reads that came before this and find no room for their answers. */
 struct roomless {
     const struct weft_answers *answers;
@@ -260,41 +161,6 @@ size_t weft_plan_take_roomless(struct weft_plan *plan, weft_usec since_us, struc
     return count;
 }
 
-static struct weft_holder *hold(struct weft_plan *plan, enum weft_group class,
-                                const struct weft_request *request)
-{
-    struct weft_holder *holder = plan->holder;
-    while (holder->busy) /* there are as many as threads */
-        holder++;
-    holder->busy = true;
-    holder->class = class;
-    holder->walks = request->walks;
-    holder->token = request->token;
-    (void)snprintf(holder->ns, sizeof(holder->ns), "%s", request->ns ? request->ns : "");
-    return holder;
-}
-
-/*
- * How many threads for slow classes are kept free of this one: for a list and for a task, while
- * none runs. Calls of the other classes may take seconds, and a list, the next node of
- * a flow and the pass over due rows would have to wait for them.
- */
-static uint32_t kept_free(const struct weft_plan *plan, size_t turn)
-{
-    uint32_t kept = (turn != WEFT_GROUP_LIST && plan->queue[WEFT_GROUP_LIST].running == 0) +
-                    (turn != TASKS && plan->tasks_running == 0);
-    uint32_t most = slow_max(plan) > 2 ? slow_max(plan) - 2 : 0; /* two may run in any case */
-    return kept < most ? kept : most;
-}
-
-/* Whether a thread is left for this turn beside the calls that run already. */
-static bool has_thread(const struct weft_plan *plan, size_t turn)
-{
-    if (is_slow(turn) && plan->slow + kept_free(plan, turn) >= slow_max(plan))
-        return false;
-    return turn == WEFT_GROUP_NONE || plan->threads < 3 || plan->others + 1 < plan->threads;
-}
-
 /* The small lines of a kind may go into a joint call. */
 static bool may_join(const struct weft_plan *plan, size_t group)
 {
@@ -319,8 +185,20 @@ static size_t small_calls(const struct weft_plan *plan, weft_usec now_us)
 static bool is_next_small(const struct weft_plan *plan, size_t group)
 {
     const struct weft_fair_sum *all = &plan->queue[group].fair.all;
-    return plan->writers > 1 && turn_writes(group) && all->items <= WEFT_SMALL_ITEMS &&
+    return plan->writers > 1 && weft_turn_writes(group) && all->items <= WEFT_SMALL_ITEMS &&
            all->bytes <= WEFT_SMALL_BYTES;
+}
+
+/* Whether the waiting requests of a kind wait for more of them. */
+static bool is_gathering(const struct weft_plan_queue *queue, weft_usec now_us)
+{
+    size_t count = queue->fair.all.count;
+    return count > 0 && count < queue->gather && now_us < queue->gather_us;
+}
+
+bool weft_plan_gathers(const struct weft_plan *plan, weft_usec now_us)
+{
+    return is_gathering(&plan->queue[WEFT_GROUP_USAGE], now_us);
 }
 
 /* True when a joint call may begin: see the rule at the top. */
@@ -352,10 +230,10 @@ static bool may_run_apart(const struct weft_plan *plan, size_t group)
     const struct weft_plan_queue *queue = &plan->queue[group];
     if (queue->fair.all.count == 0)
         return false;
-    const struct class_of_plan of = {plan, (enum weft_group)group};
+    const struct weft_class_of_plan of = {plan, (enum weft_group)group};
     if (weft_group_alone(of.class))
-        return queue->running < slots_of(plan, of.class) &&
-               weft_fair_any(&queue->fair, may_hold, &of);
+        return queue->running < weft_slots_of(plan, of.class) &&
+               weft_fair_any(&queue->fair, weft_slot_is_free, &of);
     bool large = queue->fair.small.count < queue->fair.all.count;
     if ((!large && may_join(plan, group)) || (plan->side_work && queue->fair.small.count == 0))
         return false;
@@ -368,8 +246,9 @@ enum way { NOT_NOW, JOINTLY, APART };
 /* How a kind may run now. */
 static enum way way_of(const struct weft_plan *plan, size_t group, weft_usec now_us)
 {
-    if (plan->queue[group].fair.all.count == 0 || !has_thread(plan, group) ||
-        (turn_writes(group) && plan->writing >= plan->writers))
+    if (plan->queue[group].fair.all.count == 0 || !weft_slot_has_thread(plan, group) ||
+        (weft_turn_writes(group) && plan->writing >= plan->writers) ||
+        is_gathering(&plan->queue[group], now_us))
         return NOT_NOW;
     bool full = plan->writers > 1 && small_calls(plan, now_us) >= SMALL_CALLS;
     if (may_join(plan, group) && !full && may_begin_joint(plan, now_us))
@@ -384,11 +263,11 @@ static enum way next_of(const struct weft_plan *plan, weft_usec now_us, bool wri
     for (size_t i = 0; i < TURN_COUNT; i++) {
         *ret_turn = (plan->turn[writes] + i) % TURN_COUNT;
         enum way way = NOT_NOW;
-        if (turn_writes(*ret_turn) != writes)
+        if (weft_turn_writes(*ret_turn) != writes)
             continue;
-        if (*ret_turn != TASKS)
+        if (*ret_turn != WEFT_TURN_TASKS)
             way = way_of(plan, *ret_turn, now_us);
-        else if (plan->tasks > 0 && has_thread(plan, TASKS))
+        else if (plan->tasks > 0 && weft_slot_has_thread(plan, WEFT_TURN_TASKS))
             way = APART;
         if (way != NOT_NOW)
             return way;
@@ -413,18 +292,23 @@ bool weft_plan_may_run(const struct weft_plan *plan, weft_usec now_us)
     return next_turn(plan, now_us, &turn) != NOT_NOW;
 }
 
+static void sooner(weft_usec at_us, weft_usec now_us, weft_usec *next_us)
+{
+    if (at_us > now_us && at_us < *next_us)
+        *next_us = at_us;
+}
+
 weft_usec weft_plan_next_look(const struct weft_plan *plan, weft_usec now_us)
 {
     weft_usec next_us = WEFT_NEVER;
-    for (size_t i = 0; i < WEFT_JOINTS_MAX && plan->waiting > 0; i++) {
-        weft_usec old_us = plan->joint[i].began_us + JOINT_OLD_US;
-        if (plan->joint[i].requests > 0 && old_us > now_us && old_us < next_us)
-            next_us = old_us;
-    }
+    for (size_t i = 0; i < WEFT_JOINTS_MAX && plan->waiting > 0; i++)
+        if (plan->joint[i].requests > 0)
+            sooner(plan->joint[i].began_us + JOINT_OLD_US, now_us, &next_us);
     for (size_t i = 0; i < WEFT_GROUP_COUNT && plan->waiting > 0; i++) {
-        weft_usec old_us = plan->queue[i].small_us + JOINT_OLD_US;
-        if (plan->queue[i].small_us && old_us > now_us && old_us < next_us)
-            next_us = old_us;
+        if (plan->queue[i].small_us)
+            sooner(plan->queue[i].small_us + JOINT_OLD_US, now_us, &next_us);
+        if (is_gathering(&plan->queue[i], now_us))
+            sooner(plan->queue[i].gather_us, now_us, &next_us);
     }
     return next_us;
 }
@@ -436,7 +320,7 @@ static bool take(struct weft_plan *plan, size_t group, enum weft_fair_lines line
                  struct weft_group_part *part)
 {
     struct weft_plan_queue *queue = &plan->queue[group];
-    const struct class_of_plan of = {plan, (enum weft_group)group};
+    const struct weft_class_of_plan of = {plan, (enum weft_group)group};
     bool alone = weft_group_alone(of.class);
     const struct weft_fair_limit limit = {.lines = lines,
                                           .count = alone ? 1 : WEFT_BATCH_MAX,
@@ -444,7 +328,7 @@ static bool take(struct weft_plan *plan, size_t group, enum weft_fair_lines line
                                           .bytes =
                                               plan->writers > 1 ? SHARED_BYTES : ONE_WRITER_BYTES,
                                           .share = SHARE,
-                                          .may = alone ? may_hold : NULL,
+                                          .may = alone ? weft_slot_is_free : NULL,
                                           .context = &of};
     struct weft_fair_sum sum;
     part->group = (enum weft_group)group;
@@ -506,8 +390,8 @@ static bool take_apart(struct weft_plan *plan, size_t group, weft_usec now_us,
     plan->queue[group].apart++;
     if (batch->small)
         plan->queue[group].small_us = now_us;
-    if (is_slow(group))
-        batch->holder = hold(plan, (enum weft_group)group, batch->part[0].request[0]);
+    if (weft_turn_is_slow(group))
+        batch->holder = weft_slot_hold(plan, (enum weft_group)group, batch->part[0].request[0]);
     return true;
 }
 
@@ -519,7 +403,7 @@ bool weft_plan_take(struct weft_plan *plan, weft_usec now_us, struct weft_batch 
         enum way way = next_turn(plan, now_us, &turn);
         if (way == NOT_NOW)
             return false;
-        batch->task = turn == TASKS;
+        batch->task = turn == WEFT_TURN_TASKS;
         batch->parts = 0;
         batch->joint = NULL;
         batch->holder = NULL;
@@ -528,15 +412,15 @@ bool weft_plan_take(struct weft_plan *plan, weft_usec now_us, struct weft_batch 
             take_jointly(plan, turn, now_us, batch);
         taken = way == JOINTLY || batch->task || take_apart(plan, turn, now_us, batch);
     }
-    plan->wrote = turn_writes(turn);
+    plan->wrote = weft_turn_writes(turn);
     plan->turn[plan->wrote] = (unsigned)turn + 1;
-    plan->slow += is_slow(turn);
+    plan->slow += weft_turn_is_slow(turn);
     plan->others += turn != WEFT_GROUP_NONE;
     if (batch->task) {
         plan->tasks--;
         plan->tasks_running++;
     } else {
-        plan->writing += turn_writes(turn);
+        plan->writing += weft_turn_writes(turn);
     }
     return true;
 }
@@ -560,10 +444,10 @@ void weft_plan_side_work(struct weft_plan *plan, struct weft_batch *batch)
     plan->side_work = batch->side_work = true;
 }
 
-void weft_plan_give_back(struct weft_plan *plan, const struct weft_batch *batch)
+void weft_plan_give_back(struct weft_plan *plan, const struct weft_batch *batch, weft_usec now_us)
 {
-    size_t turn = batch->task ? (size_t)TASKS : (size_t)batch->part[0].group;
-    plan->slow -= is_slow(turn);
+    size_t turn = batch->task ? (size_t)WEFT_TURN_TASKS : (size_t)batch->part[0].group;
+    plan->slow -= weft_turn_is_slow(turn);
     plan->others -= turn != WEFT_GROUP_NONE;
     if (batch->task) {
         plan->tasks_running--;
@@ -577,11 +461,16 @@ void weft_plan_give_back(struct weft_plan *plan, const struct weft_batch *batch)
         batch->holder->busy = false;
     for (size_t i = 0; i < batch->parts; i++)
         plan->queue[batch->part[i].group].running--;
+    struct weft_plan_queue *usage = &plan->queue[WEFT_GROUP_USAGE];
+    if (turn == WEFT_GROUP_USAGE && plan->writers > 1) {
+        usage->gather = batch->part[0].count + usage->fair.all.count;
+        usage->gather_us = now_us + GATHER_US;
+    }
     if (batch->joint)
         batch->joint->requests = 0;
     else
         plan->queue[turn].apart--;
     if (batch->small)
         plan->queue[turn].small_us = 0;
-    plan->writing -= turn_writes(turn);
+    plan->writing -= weft_turn_writes(turn);
 }

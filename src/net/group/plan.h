@@ -38,6 +38,8 @@ struct weft_plan_queue {
     weft_usec
         small_us;    /* boot time; when its small call began that is not joint; 0: there is none */
     bool large_next; /* with one writer: the last call took small lines and left large ones */
+    size_t gather;   /* so many requests begin the next call at once, */
+    weft_usec gather_us; /* fewer only then; see plan.c */
 };
 
 struct weft_plan {
@@ -92,7 +94,9 @@ bool weft_plan_take(struct weft_plan *plan, weft_usec now_us, struct weft_batch 
  */
 void weft_plan_side_work(struct weft_plan *plan, struct weft_batch *batch);
 /* What was taken has run: gives its room back. */
-void weft_plan_give_back(struct weft_plan *plan, const struct weft_batch *batch);
+void weft_plan_give_back(struct weft_plan *plan, const struct weft_batch *batch, weft_usec now_us);
+/* Whether requests wait for others of their kind: a thread has to look at the time. */
+bool weft_plan_gathers(const struct weft_plan *plan, weft_usec now_us);
 /*
  * Takes reads that have waited for room for their answers since `since_us` or longer; says how
  * many, at most `most`.

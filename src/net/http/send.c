@@ -89,7 +89,7 @@ static void write_refusal(unsigned status, struct weft_buf *answer)
     weft_json_writer_init(&out, &body);
     weft_json_begin_object(&out);
     weft_json_key(&out, "error");
-    weft_wire_write_error(&err, WEFT_FENCE_NONE, &out);
+    weft_wire_write_error(&err, NULL, &out);
     weft_json_end_object(&out);
     weft_buf_printf(answer,
                     "HTTP/1.1 %u %s\r\nContent-Type: application/json\r\nContent-Length: %zu\r\n"

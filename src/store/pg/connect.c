@@ -82,7 +82,14 @@ static const struct {
     OWN(PIN_READ) = {"begin", NULL},
     OWN(PIN_WRITE) = {"begin", NULL},
     OWN(PIN_KEYED) = {"begin", NULL},
+    OWN(PIN_HOT) = {"begin", NULL},
     OWN(COMMIT) = {"commit", "COMMIT"},
+    /*
+     * Behind the COMMIT of a hot transaction, which waited for nothing. The message makes this
+     * statement a writing transaction of its own: it ends, at the Sync behind it, when its WAL, and
+     * with it all that comes before, is on the disk and on the standbys.
+     */
+    OWN(FLUSH) = {"flush", "SELECT pg_catalog.pg_logical_emit_message(true, 'weft', '')"},
     OWN(ROLLBACK) = {"rollback", "ROLLBACK"},
     OWN(TIME) = {"time",
                  "SELECT (extract(epoch FROM pg_catalog.clock_timestamp()) * 1000000)::bigint"},
@@ -143,7 +150,9 @@ static const char *pin_text(const struct weft_pg *pg, size_t stmt)
         if (!settings[i].defaults)
             text = weft_arena_printf(pg->arena, "%s, " SET "'%s', '%s', true)", text,
                                      settings[i].name, settings[i].value);
-    return stmt != WEFT_PG_PIN_KEYED
+    if (stmt == WEFT_PG_PIN_HOT)
+        text = weft_arena_printf(pg->arena, "%s, " SET "'synchronous_commit', 'off', true)", text);
+    return stmt != WEFT_PG_PIN_KEYED && stmt != WEFT_PG_PIN_HOT
                ? text
                : weft_arena_printf(pg->arena, "%s, " SET "'lock_timeout', '%s', true)", text,
                                    lock_timeout_keyed);

@@ -66,6 +66,7 @@ static void add_begin(struct weft_pg *pg, struct weft_pg_step *step, size_t *cou
         [WEFT_TX_READ] = WEFT_PG_PIN_READ,
         [WEFT_TX_WRITE] = WEFT_PG_PIN_WRITE,
         [WEFT_TX_KEYED] = WEFT_PG_PIN_KEYED,
+        [WEFT_TX_HOT] = WEFT_PG_PIN_HOT,
     };
     if (pg->tx != WEFT_PG_TX_WAITING || pg->mode == WEFT_TX_BARE)
         return;
@@ -75,17 +76,28 @@ static void add_begin(struct weft_pg *pg, struct weft_pg_step *step, size_t *cou
         add_step(pg, step, count, pin[pg->mode], NULL);
 }
 
-enum { BEGIN_STEPS_MAX = 4, COMMIT_STEPS_MAX = 2 };
+enum { BEGIN_STEPS_MAX = 4, COMMIT_STEPS_MAX = 4 };
 
 static void read_xid(struct weft_pg *pg, const struct weft_pg_step *step, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
-        bool pins = step[i].stmt == WEFT_PG_PIN_WRITE || step[i].stmt == WEFT_PG_PIN_KEYED;
+        bool pins = step[i].stmt == WEFT_PG_PIN_WRITE || step[i].stmt == WEFT_PG_PIN_KEYED ||
+                    step[i].stmt == WEFT_PG_PIN_HOT;
         if (pins && !step[i].prepares && step[i].result) {
             pg->conn.xid = (uint64_t)weft_pg_get_i64(step[i].result, 0, 0);
             pg->conn.lineage.timeline = weft_pg_get_timeline(step[i].result, 0, 1);
         }
     }
+}
+
+/* Adds COMMIT, and for a hot transaction the wait for the disk; returns the place of COMMIT. */
+static size_t add_commit(struct weft_pg *pg, struct weft_pg_step *step, size_t *count)
+{
+    add_step(pg, step, count, WEFT_PG_COMMIT, NULL);
+    size_t commit = *count - 1;
+    if (pg->mode == WEFT_TX_HOT)
+        add_step(pg, step, count, WEFT_PG_FLUSH, NULL);
+    return commit;
 }
 
 /* One exchange inside the transaction. Even if it fails, the server may have seen BEGIN. */
@@ -274,17 +286,31 @@ static enum weft_rc accept_commit(struct weft_pg *pg, struct weft_err *err)
                       WEFT_CAUSE_LOST_IN_COMMIT);
 }
 
+/* A COMMIT that was answered, of a hot transaction: durable only if the wait behind it succeeded.
+ */
+static enum weft_rc accept_flushed(struct weft_pg *pg, enum weft_rc rc, struct weft_err *err)
+{
+    if (!rc || pg->mode != WEFT_TX_HOT)
+        return accept_commit(pg, err);
+    return weft_cause(
+        err,
+        weft_fail(err, WEFT_UNAVAILABLE, "commit: the server did not say that it is on the disk"),
+        WEFT_CAUSE_LOST_IN_COMMIT);
+}
+
 static enum weft_rc send_commit(struct weft_pg *pg, struct weft_err *err)
 {
-    PGresult *result;
-    enum weft_rc rc = run_own(pg, WEFT_PG_COMMIT, NULL, &result, err);
+    struct weft_pg_step step[COMMIT_STEPS_MAX];
+    size_t count = 0, commit = add_commit(pg, step, &count);
+    enum weft_rc rc = weft_pg_exchange(pg, step, count, err);
+    PGresult *result = step[commit].result;
     if (is_committed(result))
-        rc = accept_commit(pg, err);
+        rc = accept_flushed(pg, rc, err);
     else if (!rc)
         rc = weft_fail(err, WEFT_INTERNAL, "commit: the server answered %s", PQcmdStatus(result));
     else if (pg->conn.broken)
         (void)weft_cause(err, rc, WEFT_CAUSE_LOST_IN_COMMIT);
-    PQclear(result);
+    weft_pg_clear(step, count);
     check_idle(pg);
     return rc;
 }
@@ -323,7 +349,7 @@ static enum weft_rc commit_result(struct weft_pg *pg, enum weft_rc rc, PGresult 
                                   struct weft_err *error)
 {
     if (is_committed(commit))
-        return accept_commit(pg, error);
+        return accept_flushed(pg, rc, error);
     if (!rc)
         return weft_fail(error, WEFT_INTERNAL, "commit: the server answered %s",
                          PQcmdStatus(commit));
@@ -349,9 +375,9 @@ static enum weft_rc exchange_last(struct weft_pg *pg, struct batch *batch, struc
     struct weft_err error = {0};
     size_t steps = batch->steps;
     batch->step[steps - 1].leaves = !weft_tx_reads(pg->mode); /* a read commits nothing */
-    add_step(pg, batch->step, &steps, WEFT_PG_COMMIT, NULL);
+    size_t commit = add_commit(pg, batch->step, &steps);
     enum weft_rc rc = exchange_in_tx(pg, batch->step, steps, &error);
-    rc = commit_result(pg, rc, batch->step[steps - 1].result, &error);
+    rc = commit_result(pg, rc, batch->step[commit].result, &error);
     /* Answers come in order: with the last one all have arrived. */
     if (batch->step[batch->steps - 1].result) {
         pg->tx = WEFT_PG_TX_ENDED;

@@ -13,14 +13,16 @@ enum {
     WEFT_PG_KEEP_BYTES = 1 << 20, /* larger buffers are not kept for long */
 };
 
-/* The driver's own statements; their numbers follow those of weft_stmts. */
+/* The driver's own statements; their numbers follow the numbers of weft_stmts. */
 enum weft_pg_own {
     WEFT_PG_BEGIN_READ = WEFT_STMT_COUNT,
     WEFT_PG_BEGIN_WRITE,
     WEFT_PG_PIN_READ,
     WEFT_PG_PIN_WRITE,
     WEFT_PG_PIN_KEYED,
+    WEFT_PG_PIN_HOT,
     WEFT_PG_COMMIT,
+    WEFT_PG_FLUSH,
     WEFT_PG_ROLLBACK,
     WEFT_PG_TIME,
     WEFT_PG_SETTLE,
@@ -107,8 +109,8 @@ uint32_t weft_pg_get_timeline(const PGresult *result, int row, int column);
 
 /*
  * One round trip. Sends all steps, waits for all results, and leaves the connection
- * synchronized with the server or broken. The steps keep the results of those that succeeded, also
- * when a later one failed; weft_pg_clear() frees them.
+ * synchronized with the server or broken. A step that succeeded keeps its result, also when
+ * a later one failed; weft_pg_clear() frees them.
  */
 enum weft_rc weft_pg_exchange(struct weft_pg *pg, struct weft_pg_step *step, size_t count,
                               struct weft_err *err);

@@ -19,7 +19,7 @@
 #include <string.h>
 
 enum {
-    PARTS_MAX = 16,
+    PARTS_MAX = 20,
     FIRST_ROWS = 16,
     CHUNK_BYTES = 16384,
     WHEN_COLUMNS = 32, /* of a row that `when` can name */
