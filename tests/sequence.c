@@ -11,6 +11,7 @@
 #include "engine/admin/lanes.h"
 #include "engine/admin/tally.h"
 #include "engine/engine.h"
+#include "engine/engine_state.h"
 #include "engine/job/claim.h"
 #include "engine/job/control.h"
 #include "engine/job/joint.h"
@@ -238,6 +239,8 @@ static void claim_run(struct run *run, struct weft_engine *engine, struct heard 
     struct weft_claim_result result = {0};
     struct weft_err err = {0};
     struct weft_arena *arena = weft_arena_new();
+    /* As a process that has just begun: after slow looks at the list a claim may go without one. */
+    weft_ready_suspect(&engine->ready);
     const struct weft_claim claim = {
         .worker = run->worker, .lanes = &lane, .lane_count = 1, .max = ITEMS};
     enum weft_rc rc = weft_engine_claim(engine, "default", &claim, 1, arena, &result, &err);

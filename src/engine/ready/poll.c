@@ -199,14 +199,14 @@ enum weft_rc weft_engine_poll(struct weft_engine *engine, struct weft_arena *are
     enum weft_rc rc = weft_tx_once(engine, WEFT_TX_BARE, &call, arena, &rows, err);
     if (rc)
         return rc;
+    look.took_us = weft_boot_us() - began_us;
     read_rows(engine, &rows, arena, &poll, &list);
     weft_names_retired_seen(&engine->names, began_us);
     rc = weft_budget_rules_seen(engine, poll.budgets, err);
     if (rc)
         return rc;
     if (whole) {
-        weft_usec now_us = weft_boot_us();
-        engine->poll_whole_us = now_us + weft_pace_rest(now_us - began_us);
+        engine->poll_whole_us = began_us + look.took_us + weft_pace_rest(look.took_us);
         const struct weft_id_list queues = {.id = list.queue, .count = list.count};
         rc = weft_load_queues(engine, &queues, err);
         if (rc)

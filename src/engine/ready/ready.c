@@ -225,7 +225,7 @@ static void end_hop(struct weft_ready *ready, const struct weft_ready_look *look
     weft_usec now_us = weft_boot_us();
     bool all = list->count < WEFT_HOP_QUEUES;
     hop->at_us = now_us;
-    weft_usec rest_us = weft_pace_rest(now_us - look->began_us);
+    weft_usec rest_us = weft_pace_rest(look->took_us);
     hop->rest_us = hop->slow ? rest_us : 0; /* the second in a row: once may be by chance */
     hop->slow = rest_us > 0;
     if (hop->after != look->after)
@@ -264,7 +264,7 @@ void weft_ready_end(struct weft_engine *engine, const struct weft_ready_look *lo
 enum { QUEUES, LANES, CALLS };
 
 struct hop_call {
-    const struct weft_ready_look *look;
+    struct weft_ready_look *look;
     struct weft_rows rows[CALLS];
 };
 
@@ -275,7 +275,10 @@ static enum weft_rc read_both(struct weft_tx *tx, void *context, struct weft_err
     *weft_call_queues_ready(&call[QUEUES], tx->arena) =
         (struct weft_queues_ready_in){.after = hop->look->after, .most = WEFT_HOP_QUEUES};
     weft_call_lane_settings(&call[LANES], tx->arena);
-    return weft_tx_run(tx, call, CALLS, hop->rows, err);
+    hop->look->began_us = weft_boot_us();
+    enum weft_rc rc = weft_tx_run(tx, call, CALLS, hop->rows, err);
+    hop->look->took_us = weft_boot_us() - hop->look->began_us;
+    return rc;
 }
 
 enum weft_rc weft_ready_refresh(struct weft_engine *engine, struct weft_err *err)

@@ -82,7 +82,8 @@ enum weft_ready_age { WEFT_READY_FRESH, WEFT_READY_SHORT, WEFT_READY_OLD };
 struct weft_ready_look {
     uint64_t refresh; /* its number */
     int32_t after;
-    weft_usec began_us; /* boot time */
+    weft_usec began_us; /* boot time; of the try that read the rows */
+    weft_usec took_us;  /* that try: without waits for connections, and without failed tries */
 };
 
 struct weft_ready_list {
