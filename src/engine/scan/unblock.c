@@ -5,7 +5,8 @@
  * gates whose errand was lost with its process: each pass looks at the next gates that have living
  * executions, without locks, and admits where one has held executions and room. Then removes rows
  * of gates that nothing uses any more. While there are gates it runs every WEFT_GATES_WALK_US (the
- * poll says so), otherwise not at all.
+ * poll says so), otherwise not at all. A process that dies loses the errands of many gates at once:
+ * a pass that made up for some has the next one come soon.
  */
 
 #include "base/arena.h"
@@ -38,13 +39,14 @@ static const char *get_place(struct weft_engine *engine, const char place[WEFT_G
     return copy;
 }
 
-static enum weft_rc admit_due(struct weft_pass *pass, struct weft_err *err)
+/* *ret_lost: it admitted where an errand should have done so. */
+static enum weft_rc admit_due(struct weft_pass *pass, bool *ret_lost, struct weft_err *err)
 {
     struct weft_engine *engine = pass->engine;
     struct weft_call call;
     struct weft_rows rows = {0};
     struct weft_admitted admitted;
-    size_t count = 0, walked = 0;
+    size_t count = 0, walked = 0, lost = 0;
     weft_usec now_us = weft_clock_now(engine->clock);
     *weft_call_gates_due(&call, pass->arena) =
         (struct weft_gates_due_in){.now = now_us,
@@ -62,8 +64,10 @@ static enum weft_rc admit_due(struct weft_pass *pass, struct weft_err *err)
             last = row->name;
             walked++;
         }
-        if (row->open && (pass->ns == 0 || weft_gate_ns(row->name) == pass->ns))
+        if (row->open && (pass->ns == 0 || weft_gate_ns(row->name) == pass->ns)) {
             name[count++] = row->name;
+            lost += !row->due;
+        }
     }
     rc = weft_engine_admit(engine, name, count, &admitted, err);
     if (rc)
@@ -72,6 +76,7 @@ static enum weft_rc admit_due(struct weft_pass *pass, struct weft_err *err)
     pass->count[LOOKED] = count;
     pass->count[PROCESSED] = pass->report.handled = admitted.admitted;
     pass->count[LOCKED] = admitted.locked;
+    *ret_lost = lost > 0 && admitted.admitted > 0;
     return WEFT_OK;
 }
 
@@ -103,15 +108,20 @@ enum weft_rc weft_unblock_run(struct weft_pass *pass, struct weft_err *err)
     struct weft_rows rows = {0};
     if (pass->ns < 0) /* it has never had any work */
         return WEFT_OK;
-    enum weft_rc rc = admit_due(pass, err);
+    bool lost = false;
+    enum weft_rc rc = admit_due(pass, &lost, err);
     if (!rc)
         rc = forget_unused(pass, err);
-    atomic_store(&pass->engine->gates_walk_us,
-                 weft_clock_now(pass->engine->clock) + WEFT_GATES_WALK_US);
+    weft_usec again_us =
+        weft_clock_now(pass->engine->clock) + (lost ? WEFT_GATES_LOST_US : WEFT_GATES_WALK_US);
+    atomic_store(&pass->engine->gates_walk_us, again_us);
     weft_call_gate_next(&call, pass->arena);
     if (!rc)
         rc = weft_tx_once(pass->engine, WEFT_TX_READ, &call, pass->arena, &rows, err);
-    if (!rc && rows.count > 0 && weft_out_gate_next(&rows)->next.set)
+    if (lost)
+        pass->report.next_due_us = again_us;
+    if (!rc && rows.count > 0 && weft_out_gate_next(&rows)->next.set &&
+        weft_out_gate_next(&rows)->next.value < pass->report.next_due_us)
         pass->report.next_due_us = weft_out_gate_next(&rows)->next.value;
     return rc;
 }
