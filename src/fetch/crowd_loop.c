@@ -320,11 +320,13 @@ static void take_done_of_all(struct crowd_loop *loop)
 
 /* ---- What happens ---------------------------------------------------------------------------- */
 
-/* Something came in on the connection of a call. After a handshake that may be TLS's own affair. */
+/*
+ * Something came in on the connection of a call: less than a line, for lines and bodies are noted by
+ * their callbacks. Right after a handshake it may be TLS's own affair.
+ */
 static void hear(struct weft_transfer *transfer)
 {
-    bool answers = transfer->step == CROWD_ASKS &&
-                   (!weft_crowd_is_tls(transfer) || transfer->rig->head.bytes > 0);
+    bool answers = transfer->step == CROWD_ASKS && !weft_crowd_is_tls(transfer);
     if (answers || transfer->step == CROWD_HEARS)
         weft_crowd_enter(transfer, CROWD_HEARS, transfer->loop->now_us);
 }

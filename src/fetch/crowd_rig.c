@@ -158,8 +158,10 @@ static size_t take_line(char *line, size_t size, size_t count, void *context)
 {
     struct crowd_rig *rig = context;
     enum weft_head_step step = weft_head_line(&rig->head, line, size * count);
+    weft_usec now_us = weft_boot_us();
     if (!rig->transfer->heard_us)
-        rig->transfer->heard_us = weft_boot_us();
+        rig->transfer->heard_us = now_us;
+    weft_crowd_enter(rig->transfer, CROWD_HEARS, now_us);
     if (step == WEFT_HEAD_BAD)
         fail(rig->transfer, WEFT_HTTP_PROTOCOL, rig->head.wrong);
     if (step == WEFT_HEAD_BAD || (step == WEFT_HEAD_END && !take_head(rig)))
@@ -172,6 +174,7 @@ static size_t take_body(char *data, size_t size, size_t count, void *context)
     struct crowd_rig *rig = context;
     struct weft_transfer *transfer = rig->transfer;
     size *= count;
+    weft_crowd_enter(transfer, CROWD_HEARS, weft_boot_us());
     if (size > transfer->call.response_max - transfer->received) {
         fail(transfer, WEFT_HTTP_OVERSIZED, NULL);
         return CURL_WRITEFUNC_ERROR;

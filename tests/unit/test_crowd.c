@@ -64,7 +64,7 @@ static const struct hostile {
     {"/garbage/endless", WEFT_HTTP_PROTOCOL, 0, 0, 0, GET, 0},
     {"/switch", WEFT_HTTP_PROTOCOL, 0, 0, 0, GET, 0},
     {"/silent", WEFT_HTTP_TIMEOUT, 250, 0, 0, GET, 0},
-    {"/silent", WEFT_HTTP_TIMEOUT, 0, 0, 200, GET, 0},
+    {"/silent", WEFT_HTTP_TIMEOUT, 0, 0, 1000, GET, 0},
     {"/unread", WEFT_HTTP_TIMEOUT, 300, 0, 0, LARGE, 0},
     {"/delay/5000", WEFT_HTTP_TIMEOUT, 200, 0, 0, POST, 0},
     {"/only-continue", WEFT_HTTP_TIMEOUT, 0, 300, 0, POST, 0},
