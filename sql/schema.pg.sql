@@ -266,6 +266,7 @@ CREATE TABLE weft.inbox (
     tags text,
     key text,
     policy text,
+    limits text,
     CONSTRAINT inbox_pkey PRIMARY KEY (id)
 );
 
@@ -708,6 +709,7 @@ AS $function$
 BEGIN
     EXECUTE format('GRANT USAGE ON SCHEMA %I TO %I', btrim(split_part('weft.inbox', '.', 1), '"'), role);
     EXECUTE format('GRANT EXECUTE ON FUNCTION %s TO %I', 'weft.weft_submit'::regproc, role);
+    EXECUTE format('GRANT EXECUTE ON FUNCTION %s TO %I', 'weft.weft_submit_spec'::regproc, role);
 END
 $function$
 ;
@@ -1186,6 +1188,83 @@ BEGIN
                                              || '\x00'::bytea || convert_to($4, 'UTF8')), 0)
                    END AS partition) p
     RETURNING id INTO submitted;
+    RETURN submitted;
+END
+$function$
+;
+
+CREATE OR REPLACE FUNCTION weft.weft_submit_spec(spec json, namespace text DEFAULT 'default'::text)
+ RETURNS uuid
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+#variable_conflict use_column
+DECLARE
+    submitted uuid;
+    refusal text;
+BEGIN
+    IF json_typeof($1) IS DISTINCT FROM 'object' THEN
+        RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
+            MESSAGE = 'weft_submit_spec: the spec is not a JSON object',
+            HINT = 'pass what POST /v1/executions takes, for example {"kind":"greet"}; nothing was submitted';
+    END IF;
+    SELECT CASE WHEN f.field IS NULL THEN format('there is no field %s', left(e.key, 64))
+                WHEN e.times > 1 THEN format('%s is there %s times', f.field, e.times)
+                ELSE format('%s must be %s', f.field, f.say) END
+      INTO refusal
+      FROM (SELECT x.key, json_typeof(x.value) AS type, x.value #>> '{}' AS text, count(*) OVER (PARTITION BY x.key) AS times
+              FROM json_each($1) x) e
+      LEFT JOIN (VALUES ('kind', 'a text', 'string', NULL), ('payload', 'JSON', NULL, NULL),
+                        ('payload_base64', 'a text', 'string', NULL), ('content_type', 'a text', 'string', NULL),
+                        ('lane', 'a text', 'string', NULL), ('key', 'a text', 'string', NULL),
+                        ('priority', 'a whole number', 'number', '^-?\d{1,9}$'),
+                        ('delay_ms', 'a whole number', 'number', '^-?\d{1,18}$'),
+                        ('run_at', 'a time such as 2026-12-01T06:00:00Z', 'string', '^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$'),
+                        ('deadline_at', 'a time such as 2026-12-01T06:00:00Z', 'string', '^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$'),
+                        ('capabilities', 'a list of texts', 'array', NULL), ('tenant', 'a text', 'string', NULL),
+                        ('tags', 'an object', 'object', NULL), ('policy', 'an object', 'object', NULL),
+                        ('gate', 'a text', 'string', NULL), ('budgets', 'a list of texts', 'array', NULL),
+                        ('cost', 'an object', 'object', NULL)) AS f(field, say, type, form) ON f.field = e.key
+     WHERE f.field IS NULL OR e.times > 1
+        OR e.type <> 'null' AND f.type IS NOT NULL AND (e.type <> f.type OR e.text !~ f.form)
+     LIMIT 1;
+    IF refusal IS NULL AND $1 -> 'payload' IS NOT NULL AND $1 ->> 'payload_base64' IS NOT NULL THEN
+        refusal := 'payload and payload_base64 exclude each other';
+    ELSIF refusal IS NULL AND ($1 ->> 'capabilities' IS NOT NULL OR $1 ->> 'budgets' IS NOT NULL) THEN
+        SELECT format('%s must be a list of texts', l.field) INTO refusal
+          FROM (VALUES ('capabilities'), ('budgets')) AS l(field),
+               LATERAL json_array_elements(CASE WHEN $1 ->> l.field IS NOT NULL THEN $1 -> l.field END) v
+         WHERE json_typeof(v) <> 'string' LIMIT 1;
+    END IF;
+    IF refusal IS NOT NULL THEN
+        RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value', MESSAGE = 'weft_submit_spec: ' || refusal,
+            HINT = 'nothing was submitted';
+    END IF;
+    SELECT format('%s has %s %s, at most %s are allowed', f.field, f.size, f.unit, f.most)
+      INTO refusal
+      FROM (VALUES ('gate', octet_length($1 ->> 'gate'), 128, 'bytes'),
+                   ('budgets', json_array_length(CASE WHEN $1 ->> 'budgets' IS NOT NULL THEN $1 -> 'budgets' END), 8, 'names'),
+                   ('budgets', octet_length($1 ->> 'budgets'), 8192, 'bytes'),
+                   ('cost', octet_length($1 ->> 'cost'), 8192, 'bytes')) AS f(field, size, most, unit)
+     WHERE f.size > f.most LIMIT 1;
+    IF refusal IS NOT NULL THEN
+        RAISE EXCEPTION USING ERRCODE = 'program_limit_exceeded', MESSAGE = 'weft_submit_spec: ' || refusal,
+            HINT = 'nothing was submitted';
+    END IF;
+    submitted := weft.weft_submit(
+        $1 ->> 'kind', CASE WHEN $1 ->> 'payload_base64' IS NULL THEN $1 -> 'payload' END,
+        coalesce($1 ->> 'lane', 'default'), $1 ->> 'key', coalesce(($1 ->> 'priority')::int, 0),
+        coalesce(($1 ->> 'delay_ms')::bigint, 0), ($1 ->> 'run_at')::timestamptz, ($1 ->> 'deadline_at')::timestamptz,
+        CASE WHEN $1 ->> 'capabilities' IS NOT NULL THEN ARRAY(SELECT json_array_elements_text($1 -> 'capabilities')) END,
+        $1 ->> 'tenant', nullif(($1 -> 'tags')::jsonb, 'null'), nullif(($1 -> 'policy')::jsonb, 'null'), $2,
+        decode($1 ->> 'payload_base64', 'base64'), $1 ->> 'content_type');
+    IF coalesce($1 ->> 'gate', $1 ->> 'budgets', $1 ->> 'cost') IS NOT NULL THEN
+        UPDATE weft.schema SET oldest_binary = 31 WHERE oldest_binary < 31;
+        UPDATE weft.inbox
+           SET limits = json_build_object('gate', $1 -> 'gate', 'budgets', $1 -> 'budgets', 'cost', $1 -> 'cost')::text
+         WHERE id = submitted;
+    END IF;
     RETURN submitted;
 END
 $function$

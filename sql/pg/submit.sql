@@ -61,7 +61,7 @@ i.id, left(i.namespace, 1024), left(i.lane, 1024), left(i.kind, 1024),
        CASE WHEN i.size <= @WEFT_PAYLOAD_MAX THEN i.payload END, i.size, left(i.content_type, 1024), i.priority,
        i.delay_ms, i.run_at, i.deadline, CASE WHEN i.oversize IS NULL THEN i.capabilities END,
        left(i.tenant, 1024), CASE WHEN i.oversize IS NULL THEN i.tags END, left(i.key, 4096),
-       CASE WHEN i.oversize IS NULL THEN i.policy END, i.oversize,
+       CASE WHEN i.oversize IS NULL THEN i.policy END, CASE WHEN i.oversize IS NULL THEN i.limits END, i.oversize,
        EXISTS (SELECT 1 FROM weft.execution e WHERE e.id = i.id OFFSET 0)
 
 -- fragment: inbox_sizes ()
@@ -69,7 +69,8 @@ i.id, left(i.namespace, 1024), left(i.lane, 1024), left(i.kind, 1024),
 coalesce(octet_length(b.payload), 0) AS size,
                CASE WHEN octet_length(b.capabilities) > @WEFT_INBOX_JSON_MAX THEN 'capabilities'
                     WHEN octet_length(b.tags) > @WEFT_INBOX_JSON_MAX THEN 'tags'
-                    WHEN octet_length(b.policy) > @WEFT_INBOX_JSON_MAX THEN 'policy' END AS oversize
+                    WHEN octet_length(b.policy) > @WEFT_INBOX_JSON_MAX THEN 'policy'
+                    WHEN octet_length(b.limits) > @WEFT_INBOX_JSON_MAX THEN 'limits' END AS oversize
 
 -- fragment: inbox_bytes ()
 -- The bytes of a row b for the limit of a look.
@@ -77,6 +78,7 @@ least(coalesce(octet_length(b.payload), 0), @WEFT_PAYLOAD_MAX)
 + least(coalesce(octet_length(b.capabilities), 0), @WEFT_INBOX_JSON_MAX)
 + least(coalesce(octet_length(b.tags), 0), @WEFT_INBOX_JSON_MAX)
 + least(coalesce(octet_length(b.policy), 0), @WEFT_INBOX_JSON_MAX)
++ least(coalesce(octet_length(b.limits), 0), @WEFT_INBOX_JSON_MAX)
 
 -- fragment: inbox_namespace ()
 -- The expression of the index inbox_namespace.
@@ -87,7 +89,7 @@ left(n.namespace, @WEFT_NAME_MAX) COLLATE "C"
 DELETE FROM weft.inbox_refused WHERE at < :now - 604800000000
 
 -- name: inbox_peek (batch int, bytes bigint, namespace text?, first int, last int)
--- returns: id uuid, namespace text, lane text?, kind text?, payload bytea?, size int, content_type text?, priority int?, delay_ms bigint?, run_at bigint?, deadline bigint?, capabilities text?, tenant text?, tags text?, key text?, policy text?, oversize text?, known bool, next text?
+-- returns: id uuid, namespace text, lane text?, kind text?, payload bytea?, size int, content_type text?, priority int?, delay_ms bigint?, run_at bigint?, deadline bigint?, capabilities text?, tenant text?, tags text?, key text?, policy text?, limits text?, oversize text?, known bool, next text?
 -- only: pg, because SQLite has no weft_submit(): programs that share the file use the library
 -- Rows that wait, oldest first, without locks and bounded in bytes. A field that is too large to be
 -- accepted is not read: `oversize` names it, and size is that of the payload. known: an execution with
@@ -106,7 +108,7 @@ SELECT @{inbox_columns}, i.next
  ORDER BY i.id;
 
 -- name: inbox_turns (batch int, bytes bigint, start text, most int, first int, last int)
--- returns: id uuid, namespace text, lane text?, kind text?, payload bytea?, size int, content_type text?, priority int?, delay_ms bigint?, run_at bigint?, deadline bigint?, capabilities text?, tenant text?, tags text?, key text?, policy text?, oversize text?, known bool, next text?
+-- returns: id uuid, namespace text, lane text?, kind text?, payload bytea?, size int, content_type text?, priority int?, delay_ms bigint?, run_at bigint?, deadline bigint?, capabilities text?, tenant text?, tags text?, key text?, policy text?, limits text?, oversize text?, known bool, next text?
 -- only: pg, as inbox_peek
 -- The look after one that could not see all: namespaces take turns. Hops over the namespaces of the inbox from
 -- :start on, at most :most of them, and looks at the same number of rows of each, oldest first. The bytes go to

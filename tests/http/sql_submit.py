@@ -7,6 +7,7 @@ cannot run code of its own with the rights of the schema's owner. What it commit
 worker that waits within milliseconds, and by the slow poll when the notice is off.
 """
 import glob
+import json
 import os
 import statistics
 import subprocess
@@ -73,7 +74,8 @@ def granting(tap, cluster, store):
               "--check and --grant-submit exclude each other")
     cluster.sql(f"GRANT USAGE ON SCHEMA {SCHEMA} TO stranger")
     stranger = Psql(cluster, "stranger")
-    tap.ok("permission denied for function weft_submit" in stranger(f"{SUBMIT}('x')"),
+    tap.ok("permission denied for function weft_submit" in stranger(f"{SUBMIT}('x')")
+           and "permission denied for function weft_submit_spec" in stranger(f"{SUBMIT}_spec('{{}}')"),
            "USAGE on the schema alone does not let a role submit")
     stranger.close()
 
@@ -311,6 +313,56 @@ def crowd(tap, cluster, server):
     calls.close()
 
 
+SPEC = {"kind": "spec", "lane": "spec", "payload": {"n": 1}, "priority": 7, "tenant": "t", "key": "k1",
+        "tags": {"a": "b"}, "capabilities": ["gpu"], "gate": "customer:42", "budgets": ["team"],
+        "cost": {"tokens": 5}}
+REFUSED = [
+    ({"kind": "x", "gat": "y"}, "there is no field gat"), (["kind"], "is not a JSON object"),
+    ({"kind": "x", "gate": 7}, "gate must be a text"), ({"kind": "x", "cost": 5}, "cost must be an object"),
+    ({"kind": "x", "priority": 1.5}, "priority must be a whole number"),
+    ({"kind": "x", "run_at": "tomorrow"}, "run_at must be a time"),
+    ({"kind": "x", "budgets": [1]}, "budgets must be a list of texts"),
+    ({"kind": "x", "budgets": [f"b{i}" for i in range(9)]}, "budgets has 9 names, at most 8 are allowed"),
+    ({"kind": "x", "gate": "g" * 129}, "gate has 129 bytes, at most 128 are allowed"),
+    ({"kind": "x" * 129}, "kind has 129 bytes, at most 128 are allowed"),
+    ({"kind": "x", "payload": 1, "payload_base64": "AA=="}, "exclude each other"),
+]
+
+
+def by_spec(tap, cluster, server):
+    """A spec as JSON: the fields of a submission over HTTP, those of limits among them."""
+    calls, session = Calls(server), Psql(cluster, "application")
+    calls.good("PUT", "/v1/gates/customer", {"max_running": 1})
+    calls.good("PUT", "/v1/budgets/team", {"dimensions": {"tokens": {"hard": 100, "estimate": 1}}})
+
+    def submit(spec):
+        return session(f"{SUBMIT}_spec('{json.dumps(spec)}')")
+
+    def shown(execution):
+        return until(lambda: calls("GET", f"/v1/executions/{execution}")[0] == 200
+                     and calls.good("GET", f"/v1/executions/{execution}"), 10)
+    first, second = submit(SPEC), submit({**SPEC, "key": "k2"})
+    got = shown(first)
+    tap.equal({field: got[field] for field in SPEC if field not in ("payload", "cost")},
+              {field: SPEC[field] for field in SPEC if field not in ("payload", "cost")},
+              "an execution has the fields of the spec")
+    tap.ok(until(lambda: (shown(first)["state"], shown(second)["state"]) == ("ready", "held"), 10),
+           "its gate admits one of two")
+    claim = {"worker": "w", "lanes": ["spec"], "capabilities": ["gpu"], "max": 2, "wait_ms": 5000}
+    item, = calls.good("POST", "/v1/claims", claim)["items"]
+    tap.equal((item["id"], item["payload"]), (first, SPEC["payload"]), "it is claimed with its payload")
+    tap.equal(calls.good("GET", "/v1/budgets/team")["dimensions"]["tokens"]["reserved"], 5,
+              "its budget has reserved its cost")
+    tap.equal([words for spec, words in REFUSED if words not in submit(spec)], [],
+              "what is wrong with a spec is an error of the call")
+    tap.equal(cluster.sql(f"SELECT count(*) FROM {SCHEMA}.inbox"), "0", "nothing of these was submitted")
+    wrong = shown(submit({"kind": "x", "gate": "no gate"}))
+    tap.ok(wrong["state"] == "failed" and "gate" in wrong["error"]["message"],
+           "a name that is none makes a failed execution", wrong)
+    calls.close()
+    session.close()
+
+
 def turns(tap, cluster, server):
     """A namespace submits very much at once: a row of another one does not wait for all of it."""
     got, session = {}, Psql(cluster, "application")
@@ -366,6 +418,7 @@ def main():
         waking(tap, cluster, server)
         crowd(tap, cluster, server)
         refusals(tap, cluster, server)
+        by_spec(tap, cluster, server)
         turns(tap, cluster, server)
         tap.equal(server.stop(), 0, "the server stops by itself")
     finally:

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The inbox: submissions by the SQL function weft_submit() inside applications' own transactions.
+ * The inbox: submissions by the SQL functions weft_submit() and weft_submit_spec() inside
+ * applications' own transactions.
  *
  * A row becomes an execution by the code that every other submission goes through, under the id
- * that weft_submit() returned, and is deleted in the same transaction. A row that is not valid
+ * that they returned, and is deleted in the same transaction. A row that is not valid
  * becomes a failed execution under that id, and a row whose key is taken a skipped one that names
  * the execution that has the key: no application waits for an id that never appears.
  *
@@ -24,6 +25,7 @@
 #include "base/id.h"
 #include "base/json.h"
 #include "base/str.h"
+#include "core/budget.h"
 #include "core/spec.h"
 #include "core/state.h"
 #include "engine/engine_state.h"
@@ -43,22 +45,86 @@ static enum weft_rc json_of(const char *text, enum weft_json_kind kind, const ch
     return rc;
 }
 
+/* Texts up to one more than `most`, which is refused later. */
+struct texts {
+    const char *field;
+    size_t most;
+    const char **text; /* in arena */
+    size_t count;
+};
+
+static enum weft_rc read_texts(const struct weft_json *value, struct weft_arena *arena,
+                               struct texts *texts, struct weft_err *err)
+{
+    enum weft_rc rc = WEFT_OK;
+    texts->text = weft_new_array(arena, const char *, texts->most + 1);
+    struct weft_json_iter item;
+    weft_json_iter_init(&item, value);
+    while (!rc && texts->count <= texts->most && weft_json_next(&item)) {
+        if (item.value.kind != WEFT_JSON_STRING)
+            return weft_invalid(err, texts->field, "%s must be texts", texts->field);
+        rc = weft_json_string(&item.value, arena, &texts->text[texts->count++], err);
+    }
+    return rc;
+}
+
 static enum weft_rc read_capabilities(const char *text, struct weft_arena *arena,
                                       struct weft_spec *spec, struct weft_err *err)
 {
     struct weft_json value;
-    enum weft_rc rc = json_of(text, WEFT_JSON_ARRAY, "capabilities", &value, err);
+    struct texts texts = {.field = "capabilities", .most = WEFT_CAPABILITIES_MAX};
+    enum weft_rc rc = json_of(text, WEFT_JSON_ARRAY, texts.field, &value, err);
+    if (!rc)
+        rc = read_texts(&value, arena, &texts, err);
+    spec->capabilities = texts.text;
+    spec->capability_count = texts.count;
+    return rc;
+}
+
+static enum weft_rc read_cost(const struct weft_json *value, struct weft_arena *arena,
+                              struct weft_spec *spec, struct weft_err *err)
+{
+    enum weft_rc rc = WEFT_OK;
+    struct weft_amount *cost =
+        weft_new_array(arena, struct weft_amount, WEFT_BUDGET_DIMENSIONS_MAX + 1);
+    struct weft_json_iter member;
+    weft_json_iter_init(&member, value);
+    while (!rc && spec->cost_count <= WEFT_BUDGET_DIMENSIONS_MAX && weft_json_next(&member)) {
+        struct weft_amount *one = &cost[spec->cost_count++];
+        rc = weft_json_string(&member.key, arena, &one->dimension, err);
+        if (!rc && !weft_json_i64(&member.value, &one->amount))
+            rc = weft_invalid(err, "cost", "an amount of cost must be a whole number");
+    }
+    spec->cost = cost;
+    return rc;
+}
+
+/* What weft_submit_spec() put into one column: see 0031. */
+static enum weft_rc read_limits(const char *text, struct weft_arena *arena, struct weft_spec *spec,
+                                struct weft_err *err)
+{
+    struct weft_json value;
+    struct texts budgets = {.field = "budgets", .most = WEFT_BUDGETS_NAMED_MAX};
+    enum weft_rc rc = json_of(text, WEFT_JSON_OBJECT, "limits", &value, err);
     if (rc)
         return rc;
-    const char **token = weft_new_array(arena, const char *, WEFT_CAPABILITIES_MAX + 1);
-    struct weft_json_iter item;
-    weft_json_iter_init(&item, &value);
-    while (!rc && spec->capability_count <= WEFT_CAPABILITIES_MAX && weft_json_next(&item)) {
-        if (item.value.kind != WEFT_JSON_STRING)
-            return weft_invalid(err, "capabilities", "capabilities must be texts");
-        rc = weft_json_string(&item.value, arena, &token[spec->capability_count++], err);
+    struct weft_json_iter member;
+    weft_json_iter_init(&member, &value);
+    while (!rc && weft_json_next(&member)) {
+        enum weft_json_kind kind = member.value.kind;
+        if (kind == WEFT_JSON_NULL)
+            continue;
+        if (weft_json_is(&member.key, "gate") && kind == WEFT_JSON_STRING)
+            rc = weft_json_string(&member.value, arena, &spec->gate, err);
+        else if (weft_json_is(&member.key, "budgets") && kind == WEFT_JSON_ARRAY)
+            rc = read_texts(&member.value, arena, &budgets, err);
+        else if (weft_json_is(&member.key, "cost") && kind == WEFT_JSON_OBJECT)
+            rc = read_cost(&member.value, arena, spec, err);
+        else
+            rc = weft_invalid(err, "limits", "gate, budgets or cost has the wrong type");
     }
-    spec->capabilities = token;
+    spec->budgets = budgets.text;
+    spec->budget_count = budgets.count;
     return rc;
 }
 
@@ -126,6 +192,8 @@ static enum weft_rc read_spec(const struct weft_rows *rows, size_t i, struct wef
         rc = read_tags(row->tags, arena, &spec, err);
     if (!rc && row->policy)
         rc = read_policy(row->policy, arena, &spec, err);
+    if (!rc && row->limits)
+        rc = read_limits(row->limits, arena, &spec, err);
     *ret_spec = spec;
     return rc;
 }
