@@ -99,7 +99,7 @@ static enum weft_rc read_cost(const struct weft_json *value, struct weft_arena *
     return rc;
 }
 
-/* What weft_submit_spec() put into one column: see 0031. */
+/* What weft_submit_spec() put into one column: see 0032. */
 static enum weft_rc read_limits(const char *text, struct weft_arena *arena, struct weft_spec *spec,
                                 struct weft_err *err)
 {
