@@ -213,13 +213,13 @@ CREATE INDEX flow_deleted ON weft.flow USING btree (id) WHERE (deleted IS NOT NU
 
 CREATE INDEX flow_finished ON weft.flow USING btree (state, finished) WHERE (finished IS NOT NULL);
 
-CREATE INDEX flow_hidden ON weft.flow USING btree (id) WHERE (state < 0);
-
 CREATE UNIQUE INDEX flow_key ON weft.flow USING btree (namespace, key) WHERE (key IS NOT NULL);
 
 CREATE INDEX flow_list ON weft.flow USING btree (namespace, id) WHERE (created >= 0);
 
 CREATE INDEX flow_open ON weft.flow USING btree (namespace, id) WHERE (finished IS NULL);
+
+CREATE INDEX flow_unseen ON weft.flow USING btree (state, id) WHERE (state < 0);
 
 CREATE TABLE weft.gate (
     name text NOT NULL,
@@ -968,7 +968,9 @@ AS $function$
            NULL::bigint, NULL::text
     UNION ALL
     SELECT 5, EXISTS (SELECT 1 FROM weft.flow WHERE backlog)::int,
-           (SELECT created FROM weft.flow WHERE state < 0 ORDER BY id LIMIT 1), NULL, NULL, NULL
+           (SELECT created FROM weft.flow WHERE state < 0 AND state = -1 ORDER BY state, id LIMIT 1),
+           (EXISTS (SELECT 1 FROM weft.flow WHERE state < 0 AND state = -2)
+            OR EXISTS (SELECT 1 FROM weft.flow WHERE deleted IS NOT NULL AND state > 0))::int, NULL, NULL
 $function$
 ;
 

@@ -206,13 +206,13 @@ CREATE INDEX flow_deleted ON flow (num) WHERE deleted IS NOT NULL;
 
 CREATE INDEX flow_finished ON flow (state, finished) WHERE finished IS NOT NULL;
 
-CREATE INDEX flow_hidden ON flow (num) WHERE state < 0;
-
 CREATE UNIQUE INDEX flow_key ON flow (namespace, key) WHERE key IS NOT NULL;
 
 CREATE INDEX flow_list ON flow (namespace, id);
 
 CREATE INDEX flow_open ON flow (namespace) WHERE finished IS NULL;
+
+CREATE INDEX flow_unseen ON flow (state, num) WHERE state < 0;
 
 CREATE TABLE gate (
     name    TEXT    NOT NULL PRIMARY KEY,

@@ -22,6 +22,7 @@
 struct weft_scanner_setting {
     weft_usec interval_us;                   /* the longest time between two looks; 0: off */
     uint32_t batch;                          /* rows of one transaction */
+    weft_usec pause_us;                      /* between two batches while there is more */
     uint8_t partition_first, partition_last; /* only ids of these; 0 and 255: all */
     char ns[129];                            /* only work of this namespace; "": of all */
 };
