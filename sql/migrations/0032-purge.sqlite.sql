@@ -1,2 +1,0 @@
--- The twin of 0032-purge.pg.sql.
-DROP INDEX flow_hidden;
