@@ -46,10 +46,10 @@ SELECT i.name, coalesce(s.max_running, 0), coalesce(s.window_limit, 0), coalesce
  @{gate_limits i}
   LEFT JOIN LATERAL (SELECT x.full_ns, x.next FROM weft.gate x WHERE x.name = i.name OFFSET 0) g ON true
   LEFT JOIN LATERAL (SELECT sum(x.count)::bigint AS started, min(x.at) AS oldest FROM weft.gate_start x
-                      WHERE x.name = i.name AND x.at > :now - @{window_span s}) w ON s.window_limit > 0
+                      WHERE s.window_limit > 0 AND x.name = i.name AND x.at > :now - @{window_span s}) w ON true
   LEFT JOIN LATERAL (SELECT count(*) AS started, min(x.claimed) AS oldest FROM weft.live x
-                      WHERE x.gate = i.name AND x.state BETWEEN @running AND @running
-                        AND x.claimed > :now - @{window_span s}) r ON s.window_limit > 0;
+                      WHERE s.window_limit > 0 AND x.gate = i.name AND x.state BETWEEN @running AND @running
+                        AND x.claimed > :now - @{window_span s}) r ON true;
 
 -- name: gate_admit (name text[], most int[], counted bool[])
 -- returns: name text, queue int, priority smallint, ord bigint

@@ -76,8 +76,10 @@ struct weft_engine {
     atomic_int_fast64_t budgets_walk_us;    /* when budget_reset settles again */
     struct weft_ledger_place ledger_walked; /* sample_lock; where budget_reset continues */
     char gates_walked[WEFT_GATE_KEY];       /* sample_lock; where the unblock scanner continues, */
-    char gates_swept[WEFT_GATE_KEY];        /* and where it continues to remove unused gates */
-    weft_news_fn *on_news;                  /* NULL: no listener */
+    char gates_swept[WEFT_GATE_KEY];        /* and where it continues to remove unused gates; */
+    bool gates_lost;       /* this walk has found gates whose errand was lost; sample_lock */
+    bool gates_calm;       /* a whole walk has found none; sample_lock */
+    weft_news_fn *on_news; /* NULL: no listener */
     void *news_context;
     weft_leases_fn *on_leases; /* NULL: no listener */
     void *leases_context;

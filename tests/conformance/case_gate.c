@@ -264,14 +264,18 @@ CASE(gate_scanner_makes_up_for_lost_errands)
         (void)gated(f, weft_arena_printf(f->arena, "free:%d", i));
     }
     ok(lost > 0 && held(f) == 6, "nothing was admitted");
-    is_int(run_pass(f, f->b, WEFT_SCANNER_UNBLOCK).handled, 4,
-           "the scanner admits work that has room");
+    struct weft_pass_report report = run_pass(f, f->b, WEFT_SCANNER_UNBLOCK);
+    is_int(report.handled, 4, "the scanner admits work that has room");
+    ok(report.next_due_us <= f->now_us + 200 * WEFT_MS,
+       "and looks again soon: where some are lost, more may be");
     struct weft_claim_result got = claim(f, f->a, 10);
     is_int(got.count, 4, "the admitted work is claimed");
     for (size_t i = 0; i < got.count; i++)
         (void)complete(f, f->a, &got.item[i], NULL);
     is_int(run_pass(f, f->b, WEFT_SCANNER_UNBLOCK).handled, 1,
            "the scanner admits the next one of the full gate");
+    is_int(run_pass(f, f->b, WEFT_SCANNER_UNBLOCK).next_due_us, WEFT_NEVER,
+           "a pass that finds nothing lost is followed by none soon");
     weft_engine_on_gates(f->a, NULL, NULL);
 }
 

@@ -13,6 +13,7 @@
 #include "engine/scan/pass.h"
 
 #define WEFT_GATES_WALK_US   (2 * WEFT_SECOND) /* between two walks over gates in use */
+#define WEFT_GATES_HURRY_US  (100 * WEFT_MS)   /* while errands may be lost */
 #define WEFT_BUDGETS_WALK_US (2 * WEFT_SECOND) /* between two walks over leases under budgets */
 #define WEFT_FLOW_LEFT_US    WEFT_SECOND       /* work older than this was left by its process */
 #define WEFT_FLOW_STAGE_US   ((weft_usec)600 * WEFT_SECOND) /* to write a flow in parts */

@@ -5,7 +5,9 @@
  * gates whose errand was lost with its process: each pass looks at the next gates that have living
  * executions, without locks, and admits where one has held executions and room. Then removes rows
  * of gates that nothing uses any more. While there are gates it runs every WEFT_GATES_WALK_US (the
- * poll says so), otherwise not at all.
+ * poll says so), otherwise not at all. A process that dies loses the errands of many gates at once:
+ * passes follow each other soon until they have been at all gates and found no lost errand, at
+ * first and after each that they find.
  */
 
 #include "base/arena.h"
@@ -38,13 +40,36 @@ static const char *get_place(struct weft_engine *engine, const char place[WEFT_G
     return copy;
 }
 
+/* Notes where a pass ended, and whether errands were lost among what it has looked at. */
+static void note_walk(struct weft_engine *engine, const char *last, bool lost)
+{
+    put_place(engine, engine->gates_walked, last);
+    pthread_mutex_lock(&engine->sample_lock);
+    engine->gates_lost |= lost;
+    if (!last) { /* it was at the last gate */
+        engine->gates_calm = !engine->gates_lost;
+        engine->gates_lost = false;
+    } else if (lost) {
+        engine->gates_calm = false;
+    }
+    pthread_mutex_unlock(&engine->sample_lock);
+}
+
+static bool is_calm(struct weft_engine *engine)
+{
+    pthread_mutex_lock(&engine->sample_lock);
+    bool calm = engine->gates_calm;
+    pthread_mutex_unlock(&engine->sample_lock);
+    return calm;
+}
+
 static enum weft_rc admit_due(struct weft_pass *pass, struct weft_err *err)
 {
     struct weft_engine *engine = pass->engine;
     struct weft_call call;
     struct weft_rows rows = {0};
     struct weft_admitted admitted;
-    size_t count = 0, walked = 0;
+    size_t count = 0, walked = 0, lost = 0;
     weft_usec now_us = weft_clock_now(engine->clock);
     *weft_call_gates_due(&call, pass->arena) =
         (struct weft_gates_due_in){.now = now_us,
@@ -62,13 +87,16 @@ static enum weft_rc admit_due(struct weft_pass *pass, struct weft_err *err)
             last = row->name;
             walked++;
         }
-        if (row->open && (pass->ns == 0 || weft_gate_ns(row->name) == pass->ns))
+        if (row->open && (pass->ns == 0 || weft_gate_ns(row->name) == pass->ns)) {
             name[count++] = row->name;
+            lost += !row->due;
+        }
     }
     rc = weft_engine_admit(engine, name, count, &admitted, err);
     if (rc)
         return rc;
-    put_place(engine, engine->gates_walked, walked == pass->config->batch ? last : NULL);
+    note_walk(engine, walked == pass->config->batch ? last : NULL,
+              lost > 0 && admitted.admitted > 0);
     pass->count[LOOKED] = count;
     pass->count[PROCESSED] = pass->report.handled = admitted.admitted;
     pass->count[LOCKED] = admitted.locked;
@@ -106,12 +134,17 @@ enum weft_rc weft_unblock_run(struct weft_pass *pass, struct weft_err *err)
     enum weft_rc rc = admit_due(pass, err);
     if (!rc)
         rc = forget_unused(pass, err);
-    atomic_store(&pass->engine->gates_walk_us,
-                 weft_clock_now(pass->engine->clock) + WEFT_GATES_WALK_US);
+    bool calm = is_calm(pass->engine);
+    weft_usec again_us =
+        weft_clock_now(pass->engine->clock) + (calm ? WEFT_GATES_WALK_US : WEFT_GATES_HURRY_US);
+    atomic_store(&pass->engine->gates_walk_us, again_us);
     weft_call_gate_next(&call, pass->arena);
     if (!rc)
         rc = weft_tx_once(pass->engine, WEFT_TX_READ, &call, pass->arena, &rows, err);
-    if (!rc && rows.count > 0 && weft_out_gate_next(&rows)->next.set)
+    if (!calm)
+        pass->report.next_due_us = again_us;
+    if (!rc && rows.count > 0 && weft_out_gate_next(&rows)->next.set &&
+        weft_out_gate_next(&rows)->next.value < pass->report.next_due_us)
         pass->report.next_due_us = weft_out_gate_next(&rows)->next.value;
     return rc;
 }

@@ -22,6 +22,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* With more admissions waiting, a thread that adds some runs so many. */
+enum { HELP_ABOVE = 500, HELP = 250 };
+
 struct gate {
     char name[WEFT_GATE_KEY];
 };
@@ -34,8 +37,7 @@ struct weft_commit_work {
     size_t count, room;
     bool running; /* a task is queued or under way */
     bool stopping;
-
-    bool failing; /* the task's */
+    bool failing; /* the last run failed */
 };
 
 static void add(struct weft_commit_work *work, const void *item, size_t count);
@@ -167,19 +169,26 @@ static void *take(struct weft_commit_work *work, size_t *ret_count)
     return item;
 }
 
+static void run(struct weft_commit_work *work, void *item, size_t count)
+{
+    const struct kind *kind = &kinds[work->kind];
+    struct weft_err err = {0};
+    enum weft_rc rc = kind->run(work, item, count, &err);
+    pthread_mutex_lock(&work->lock);
+    bool fresh = rc && !work->failing;
+    work->failing = rc != WEFT_OK;
+    pthread_mutex_unlock(&work->lock);
+    if (fresh)
+        weft_warn(kind->failed, F_STR("error", err.text));
+}
+
 static void run_task(struct weft_server *server, void *context)
 {
     struct weft_commit_work *work = context;
-    const struct kind *kind = &kinds[work->kind];
-    struct weft_err err = {0};
     size_t count;
     void *item = take(work, &count);
-    if (count > 0) {
-        enum weft_rc rc = kind->run(work, item, count, &err);
-        if (rc && !work->failing)
-            weft_warn(kind->failed, F_STR("error", err.text));
-        work->failing = rc != WEFT_OK;
-    }
+    if (count > 0)
+        run(work, item, count);
     free(item);
     pthread_mutex_lock(&work->lock);
     work->running = work->count > 0 && !work->stopping;
@@ -206,6 +215,28 @@ static void add(struct weft_commit_work *work, const void *item, size_t count)
         weft_groups_do(work->server->groups, run_task, work);
 }
 
+/*
+ * Ends that come faster than their gates are admitted would leave more and more to the task, and to
+ * the scanner when the process dies: whoever adds to a long list does some of it first, before its
+ * requests are answered. With one writer nothing runs beside the task.
+ */
+static void help(struct weft_commit_work *work)
+{
+    struct gate item[HELP];
+    bool much = false;
+    if (weft_engine_writers(work->server->engine) == 1)
+        return;
+    pthread_mutex_lock(&work->lock);
+    if (work->count > HELP_ABOVE && !work->stopping) {
+        work->count -= HELP;
+        memcpy(item, (struct gate *)work->item + work->count, sizeof(item));
+        much = true;
+    }
+    pthread_mutex_unlock(&work->lock);
+    if (much)
+        run(work, item, HELP);
+}
+
 /* ---- Adding ---------------------------------------------------------------------------------- */
 
 void weft_add_cascades(void *context, const struct weft_id *flow, size_t count)
@@ -227,6 +258,7 @@ void weft_add_admissions(void *context, const char *const *gate, size_t count)
         (void)snprintf(item.name, sizeof(item.name), "%s", gate[i]);
         add(server->work[WEFT_WORK_ADMISSIONS], &item, 1);
     }
+    help(server->work[WEFT_WORK_ADMISSIONS]);
 }
 
 void weft_add_budget_work(void *context, const struct weft_lease_end *ended, size_t count,
