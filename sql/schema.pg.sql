@@ -146,6 +146,34 @@ CREATE INDEX edge_downstream ON weft.edge USING btree (downstream, upstream) WHE
 
 CREATE UNIQUE INDEX edge_upstream ON weft.edge USING btree (upstream, downstream) WHERE (upstream IS NOT NULL);
 
+CREATE TABLE weft.endpoint (
+    namespace integer NOT NULL,
+    name text NOT NULL,
+    version bigint NOT NULL,
+    url text NOT NULL,
+    secret text,
+    auth text,
+    headers text NOT NULL,
+    retry text NOT NULL,
+    idempotency_header text,
+    flags integer NOT NULL,
+    retry_after_max_ms bigint NOT NULL,
+    max_in_flight bigint NOT NULL,
+    connect_ms bigint NOT NULL,
+    first_byte_ms bigint NOT NULL,
+    idle_ms bigint NOT NULL,
+    total_ms bigint NOT NULL,
+    response_max bigint NOT NULL,
+    CONSTRAINT endpoint_pkey PRIMARY KEY (namespace, name)
+);
+
+CREATE TABLE weft.endpoint_version (
+    one integer NOT NULL DEFAULT 1,
+    version bigint NOT NULL,
+    CONSTRAINT endpoint_version_one_check CHECK ((one = 1)),
+    CONSTRAINT endpoint_version_pkey PRIMARY KEY (one)
+);
+
 CREATE TABLE weft.execution (
     id uuid NOT NULL,
     created bigint NOT NULL,
@@ -185,13 +213,13 @@ CREATE INDEX flow_deleted ON weft.flow USING btree (id) WHERE (deleted IS NOT NU
 
 CREATE INDEX flow_finished ON weft.flow USING btree (state, finished) WHERE (finished IS NOT NULL);
 
-CREATE INDEX flow_hidden ON weft.flow USING btree (id) WHERE (state < 0);
-
 CREATE UNIQUE INDEX flow_key ON weft.flow USING btree (namespace, key) WHERE (key IS NOT NULL);
 
 CREATE INDEX flow_list ON weft.flow USING btree (namespace, id) WHERE (created >= 0);
 
 CREATE INDEX flow_open ON weft.flow USING btree (namespace, id) WHERE (finished IS NULL);
+
+CREATE INDEX flow_unseen ON weft.flow USING btree (state, id) WHERE (state < 0);
 
 CREATE TABLE weft.gate (
     name text NOT NULL,
@@ -914,6 +942,15 @@ AS $function$
 $function$
 ;
 
+CREATE OR REPLACE FUNCTION weft.poll_endpoints(OUT what integer, OUT a bigint, OUT b bigint, OUT c bigint, OUT d bigint, OUT text text)
+ RETURNS SETOF record
+ LANGUAGE sql
+ STABLE
+AS $function$
+    SELECT 12, version, NULL::bigint, NULL::bigint, NULL::bigint, NULL::text FROM weft.endpoint_version
+$function$
+;
+
 CREATE OR REPLACE FUNCTION weft.poll_flows(OUT what integer, OUT a bigint, OUT b bigint, OUT c bigint, OUT d bigint, OUT text text)
  RETURNS SETOF record
  LANGUAGE sql
@@ -931,7 +968,9 @@ AS $function$
            NULL::bigint, NULL::text
     UNION ALL
     SELECT 5, EXISTS (SELECT 1 FROM weft.flow WHERE backlog)::int,
-           (SELECT created FROM weft.flow WHERE state < 0 ORDER BY id LIMIT 1), NULL, NULL, NULL
+           (SELECT created FROM weft.flow WHERE state < 0 AND state = -1 ORDER BY state, id LIMIT 1),
+           (EXISTS (SELECT 1 FROM weft.flow WHERE state < 0 AND state = -2)
+            OR EXISTS (SELECT 1 FROM weft.flow WHERE deleted IS NOT NULL AND state > 0))::int, NULL, NULL
 $function$
 ;
 

@@ -236,6 +236,7 @@ enum weft_scanner {
     WEFT_SCANNER_WAITPOINT_EXPIRY,
     WEFT_SCANNER_UNBLOCK,
     WEFT_SCANNER_BUDGET_RESET,
+    WEFT_SCANNER_PURGE,
     WEFT_SCANNER_COUNT
 };
 WEFT_EXPORT const char *weft_scanner_name(enum weft_scanner scanner);
@@ -292,6 +293,7 @@ struct weft_scanner_status {
     bool enabled;
     int64_t interval_ms; /* 0: off */
     uint32_t batch;
+    int64_t pause_ms;                         /* between two batches while there is more */
     const char *ns;                           /* limited to it; NULL: all */
     uint32_t partition_first, partition_last; /* limited to them; 0 and 255: all */
     uint64_t passes, failures;

@@ -107,8 +107,8 @@ struct weft_budget_dimension {
 
 struct weft_budget {
     const char *name;
-    /* Whose executions are under it besides those that name it; absent parts match all. */
-    bool matches; /* false: only those that name it */
+    /* Which executions are under it, besides executions that name it; absent parts match all. */
+    bool matches; /* false: only executions that name it */
     const char *match_lane, *match_kind, *match_tenant;
     const struct weft_budget_dimension *dimension;
     size_t dimension_count;

@@ -23,6 +23,7 @@
 
 #include "weft/admin.h"
 #include "weft/base.h"
+#include "weft/http.h"
 #include "weft/limits.h"
 #include "weft/wait.h"
 
@@ -100,7 +101,7 @@ struct weft_spec {
     const char *key; /* idempotency key, unique in its namespace */
     const struct weft_policy *policy;
     const char *gate;           /* "class:key", whose limits hold for it: limits.h; NULL: none */
-    const char *const *budgets; /* names of budgets it is under, besides those that match it */
+    const char *const *budgets; /* names of budgets it is under, besides budgets that match it */
     size_t budget_count;        /* 8 at most */
     const struct weft_amount *cost; /* what it is expected to spend; else as its budgets estimate */
     size_t cost_count;

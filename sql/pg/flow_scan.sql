@@ -125,51 +125,71 @@ SELECT f.id FROM weft.flow f
  WHERE f.state < 0 AND f.state = @WEFT_FLOW_REMOVING AND @{of_flow f}
  ORDER BY f.id LIMIT :batch;
 
--- name: graph_remove (flow uuid, members int, chunk int)
+-- name: purge_take (flow uuid[], batch int)
+-- returns: id uuid, flow uuid, namespace int
+-- Locks members of flows that are being removed, flow after flow. SKIP LOCKED on the members and nothing on
+-- the flow: replicas share one large flow and have disjoint members. No other transaction writes these rows,
+-- and one that is gone already has no new version to wait for. The members stay locked while the next
+-- statements remove what mentions them.
+SELECT m.id, x.id, x.namespace
+  FROM unnest(:flow) AS i(flow)
+ CROSS JOIN LATERAL (SELECT f.id, f.namespace FROM weft.flow f
+                      WHERE f.id = i.flow AND f.state = @WEFT_FLOW_REMOVING OFFSET 0) x
+ CROSS JOIN LATERAL (SELECT n.id FROM weft.node n
+                      WHERE (n.flow, n.id) > (x.id, @{no_id}) AND n.flow <= x.id AND n.k >= 0
+                      ORDER BY n.flow, n.id LIMIT :batch
+                        FOR UPDATE SKIP LOCKED) m
+ LIMIT :batch;
+
+-- name: purge_hints (flow uuid[], chunk int)
 -- returns: more bool
--- Under the lock of a flow that is being removed: a chunk of the edges that leave its first members, of its
--- completions and of its groups. more: there may be more of them.
-WITH m AS MATERIALIZED (
-    SELECT n.id FROM weft.node n
-     WHERE (n.flow, n.id) > (:flow, @{no_id}) AND n.flow <= :flow
-       AND n.k >= 0
-     ORDER BY n.flow, n.id LIMIT :members
-), paths AS (
+-- A chunk of the completions and of the groups of each flow, those that no other transaction removes. more:
+-- there may be more of them.
+WITH hints AS (
+    DELETE FROM weft.completion c
+     USING (SELECT x.seq FROM unnest(:flow) AS i(flow)
+             CROSS JOIN LATERAL (SELECT p.seq FROM weft.completion p
+                                  WHERE (p.flow, p.seq) > (i.flow, 0) AND p.flow <= i.flow
+                                  ORDER BY p.flow, p.seq LIMIT :chunk
+                                    FOR UPDATE SKIP LOCKED) x
+             LIMIT :chunk) d
+     WHERE c.seq BETWEEN d.seq AND d.seq
+    RETURNING 1
+), groups AS (
+    DELETE FROM weft.cancel_group g
+     USING (SELECT x.id FROM unnest(:flow) AS i(flow)
+             CROSS JOIN LATERAL (SELECT p.id FROM weft.cancel_group p
+                                  WHERE (p.flow, p.id) > (i.flow, @{no_id}) AND p.flow <= i.flow
+                                  ORDER BY p.flow, p.id LIMIT :chunk
+                                    FOR UPDATE SKIP LOCKED) x
+             LIMIT :chunk) d
+     WHERE g.id BETWEEN d.id AND d.id
+    RETURNING 1
+)
+SELECT greatest((SELECT count(*) FROM hints), (SELECT count(*) FROM groups)) >= :chunk;
+
+-- name: purge_edges (id uuid[], chunk int)
+-- returns: removed bigint
+-- A chunk of the edges that leave members which purge_take has locked.
+WITH gone AS (
     DELETE FROM weft.edge e
-     USING (SELECT x.place FROM m
+     USING (SELECT x.place FROM unnest(:id) AS m(id)
              CROSS JOIN LATERAL (SELECT ctid AS place FROM weft.edge
                                   WHERE upstream = m.id LIMIT :chunk) x
              LIMIT :chunk) p
      WHERE e.ctid = p.place
     RETURNING 1
-), hints AS (
-    DELETE FROM weft.completion c
-     USING (SELECT p.seq FROM weft.completion p
-             WHERE (p.flow, p.seq) > (:flow, 0) AND p.flow <= :flow
-             ORDER BY p.flow, p.seq LIMIT :chunk) d
-     WHERE c.seq BETWEEN d.seq AND d.seq
-    RETURNING 1
-), groups AS (
-    DELETE FROM weft.cancel_group g
-     USING (SELECT x.id FROM weft.cancel_group x
-             WHERE (x.flow, x.id) > (:flow, @{no_id}) AND x.flow <= :flow
-             ORDER BY x.flow, x.id LIMIT :chunk) d
-     WHERE g.id BETWEEN d.id AND d.id
-    RETURNING 1
 )
-SELECT greatest((SELECT count(*) FROM paths), (SELECT count(*) FROM hints),
-                (SELECT count(*) FROM groups)) >= :chunk;
+SELECT count(*) FROM gone;
 
--- name: members_remove (flow uuid, chunk int)
+-- name: purge_members (id uuid[], namespace int[])
 -- returns: id uuid, namespace int
--- Every table of src/core/tables.def that a member may be in is here or in graph_remove, once. Of the first
--- members the ones go that no edge leaves any more. Members have no keys of their own.
+-- Every table of src/core/tables.def that a member may be in is here or in the two statements before, once. Of
+-- the members that purge_take has locked the ones go that no edge leaves any more. Members have no keys of their
+-- own. Nobody writes about a member of a flow that is being removed, so nothing here waits.
 WITH m AS MATERIALIZED (
-    SELECT f.id FROM (SELECT n.id FROM weft.node n
-                       WHERE (n.flow, n.id) > (:flow, @{no_id})
-                         AND n.flow <= :flow AND n.k >= 0
-                       ORDER BY n.flow, n.id LIMIT :chunk) f
-     WHERE NOT EXISTS (SELECT 1 FROM weft.edge e WHERE e.upstream = f.id OFFSET 0)
+    SELECT i.id, i.namespace FROM unnest(:id, :namespace) AS i(id, namespace)
+     WHERE NOT EXISTS (SELECT 1 FROM weft.edge e WHERE e.upstream = i.id OFFSET 0)
 ), living AS (
     DELETE FROM weft.live l USING m WHERE l.id BETWEEN m.id AND m.id RETURNING l.id, l.has
 ), ended AS (
@@ -179,16 +199,32 @@ WITH m AS MATERIALIZED (
 ), known AS (
     SELECT id, has FROM living UNION ALL SELECT id, has FROM ended
 ), @{each side_removed} gone AS (
-    DELETE FROM weft.node n USING m WHERE n.id BETWEEN m.id AND m.id RETURNING n.id
+    DELETE FROM weft.node n USING m WHERE n.id BETWEEN m.id AND m.id RETURNING n.id, m.namespace
 )
-SELECT g.id, f.namespace
-  FROM gone g CROSS JOIN (SELECT namespace FROM weft.flow WHERE id = :flow OFFSET 0) f;
+SELECT id, namespace FROM gone;
 
--- name: flow_erase (flow uuid)
--- The flow itself, with completions and groups that members left meanwhile.
-WITH hints AS (
-    DELETE FROM weft.completion WHERE flow = :flow
-), groups AS (
-    DELETE FROM weft.cancel_group WHERE flow = :flow
+-- name: purge_flows (flow uuid[])
+-- returns: id uuid
+-- The flows themselves, of these, that have nothing left. A member that another transaction is about to
+-- remove still counts: then the flow goes with a later batch.
+WITH m AS MATERIALIZED (
+    SELECT f.id FROM unnest(:flow) AS i(flow)
+     CROSS JOIN LATERAL (SELECT d.id FROM weft.flow d
+                          WHERE d.id = i.flow AND d.state = @WEFT_FLOW_REMOVING
+                            AND NOT EXISTS (SELECT 1 FROM weft.node n
+                                             WHERE n.flow = d.id AND n.k >= 0 OFFSET 0)
+                            AND NOT EXISTS (SELECT 1 FROM weft.completion c WHERE c.flow = d.id OFFSET 0)
+                            AND NOT EXISTS (SELECT 1 FROM weft.cancel_group g WHERE g.flow = d.id OFFSET 0)
+                            FOR UPDATE SKIP LOCKED) f
 )
-DELETE FROM weft.flow WHERE id = :flow AND state = @WEFT_FLOW_REMOVING;
+DELETE FROM weft.flow d USING m WHERE d.id BETWEEN m.id AND m.id RETURNING d.id;
+
+-- name: purge_left (flow uuid[], most int)
+-- returns: count bigint
+-- How many members are there all the same, up to most: others hold them. Locks nothing.
+SELECT count(*)
+  FROM (SELECT 1
+          FROM unnest(:flow) AS i(flow)
+         CROSS JOIN LATERAL (SELECT 1 FROM weft.node n
+                              WHERE n.flow = i.flow AND n.k >= 0 LIMIT :most) d
+         LIMIT :most) x;

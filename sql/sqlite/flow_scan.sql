@@ -93,57 +93,69 @@ SELECT f.id FROM flow f
  WHERE f.state < 0 AND f.state = @WEFT_FLOW_REMOVING AND @{of_flow f}
  ORDER BY f.num LIMIT :batch;
 
--- name: graph_remove (flow uuid, members int, chunk int)
+-- name: purge_take (flow uuid[], batch int)
+-- returns: id uuid, flow uuid, namespace int
+SELECT e.id, f.id, f.namespace
+  FROM input i CROSS JOIN flow f ON f.id = i.flow CROSS JOIN node n ON n.flow = f.num
+ CROSS JOIN execution e ON e.num = n.num
+ WHERE +f.state = @WEFT_FLOW_REMOVING
+ LIMIT :batch;
+
+-- name: purge_hints (flow uuid[], chunk int)
 -- returns: more bool
+DELETE FROM completion WHERE seq IN (
+    SELECT c.seq FROM input i CROSS JOIN flow f ON f.id = i.flow CROSS JOIN completion c ON c.flow = f.num
+     LIMIT :chunk);
+DELETE FROM cancel_group WHERE num IN (
+    SELECT g.num FROM input i CROSS JOIN flow f ON f.id = i.flow CROSS JOIN cancel_group g ON g.flow = f.num
+     LIMIT :chunk);
+SELECT EXISTS (SELECT 1 FROM input i CROSS JOIN flow f ON f.id = i.flow CROSS JOIN completion c ON c.flow = f.num)
+       OR EXISTS (SELECT 1 FROM input i CROSS JOIN flow f ON f.id = i.flow
+                   CROSS JOIN cancel_group g ON g.flow = f.num);
+
+-- name: purge_edges (id uuid[], chunk int)
+-- returns: removed bigint
 DELETE FROM edge WHERE (upstream, downstream) IN (
     SELECT e.upstream, e.downstream
-      FROM (SELECT num FROM node WHERE flow = (SELECT num FROM flow WHERE id = :flow)
-             ORDER BY num LIMIT :members) m CROSS JOIN edge e ON e.upstream = m.num
+      FROM input i CROSS JOIN execution x ON x.id = i.id CROSS JOIN edge e ON e.upstream = x.num
      LIMIT :chunk);
-DELETE FROM completion WHERE seq IN (
-    SELECT seq FROM completion WHERE flow = (SELECT num FROM flow WHERE id = :flow)
-     ORDER BY seq LIMIT :chunk);
-DELETE FROM cancel_group WHERE num IN (
-    SELECT num FROM cancel_group WHERE flow = (SELECT num FROM flow WHERE id = :flow)
-     ORDER BY num LIMIT :chunk);
-SELECT EXISTS (SELECT 1 FROM (SELECT num FROM node WHERE flow = f.num ORDER BY num LIMIT :members) m
-                CROSS JOIN edge e ON e.upstream = m.num)
-       OR EXISTS (SELECT 1 FROM completion WHERE flow = f.num)
-       OR EXISTS (SELECT 1 FROM cancel_group WHERE flow = f.num)
-  FROM (SELECT num FROM flow WHERE id = :flow) f;
+SELECT changes();
 
 -- fragment: leaving_members ()
--- The first members of the flow, as m.
-(SELECT num FROM node WHERE flow = (SELECT num FROM flow WHERE id = :flow)
-  ORDER BY num LIMIT :chunk) m
-
--- fragment: no_edge_leaves ()
-NOT EXISTS (SELECT 1 FROM edge x WHERE x.upstream = m.num)
+-- The members that no edge leaves any more, as m.
+(SELECT x.num, x.id, i.namespace FROM input i CROSS JOIN execution x ON x.id = i.id
+  WHERE NOT EXISTS (SELECT 1 FROM edge e WHERE e.upstream = x.num)) m
 
 -- fragment: member_side_removed (table, bit)
 DELETE FROM @table WHERE id IN (
-    SELECT e.id FROM @{leaving_members} CROSS JOIN execution e ON e.num = m.num
+    SELECT m.id FROM @{leaving_members}
       LEFT JOIN live l ON l.num = m.num LEFT JOIN outcome o ON o.num = m.num
-     WHERE @{no_edge_leaves} AND coalesce(l.has, o.has, -1) & @bit <> 0);
+     WHERE coalesce(l.has, o.has, -1) & @bit <> 0);
 
 -- fragment: member_removed (table)
-DELETE FROM @table WHERE num IN (SELECT m.num FROM @{leaving_members} WHERE @{no_edge_leaves});
+DELETE FROM @table WHERE num IN (SELECT m.num FROM @{leaving_members});
 
--- name: members_remove (flow uuid, chunk int)
+-- name: purge_members (id uuid[], namespace int[])
 -- returns: id uuid, namespace int
--- Nodes go last: until then they name the same members to each statement.
-SELECT e.id, f.namespace
-  FROM (SELECT num, namespace FROM flow WHERE id = :flow) f
- CROSS JOIN @{leaving_members}
- CROSS JOIN execution e ON e.num = m.num
- WHERE @{no_edge_leaves};
+-- Executions go last: until then they name the same members to each statement.
+SELECT m.id, m.namespace FROM @{leaving_members};
 @{each member_side_removed}
 @{member_removed live}
 @{member_removed outcome}
-@{member_removed execution}
 @{member_removed node}
+@{member_removed execution}
 
--- name: flow_erase (flow uuid)
-DELETE FROM completion WHERE flow = (SELECT num FROM flow WHERE id = :flow AND state = @WEFT_FLOW_REMOVING);
-DELETE FROM cancel_group WHERE flow = (SELECT num FROM flow WHERE id = :flow AND state = @WEFT_FLOW_REMOVING);
-DELETE FROM flow WHERE id = :flow AND state = @WEFT_FLOW_REMOVING;
+-- name: purge_flows (flow uuid[])
+-- returns: id uuid
+DELETE FROM flow
+ WHERE id IN (SELECT i.flow FROM input i) AND state = @WEFT_FLOW_REMOVING
+   AND NOT EXISTS (SELECT 1 FROM node n WHERE n.flow = flow.num)
+   AND NOT EXISTS (SELECT 1 FROM completion c WHERE c.flow = flow.num)
+   AND NOT EXISTS (SELECT 1 FROM cancel_group g WHERE g.flow = flow.num)
+RETURNING id;
+
+-- name: purge_left (flow uuid[], most int)
+-- returns: count bigint
+SELECT count(*)
+  FROM (SELECT 1 FROM input i CROSS JOIN flow f ON f.id = i.flow CROSS JOIN node n ON n.flow = f.num
+         LIMIT :most);

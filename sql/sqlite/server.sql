@@ -33,7 +33,9 @@ SELECT @WEFT_POLL_HINTS, (SELECT at FROM completion ORDER BY seq LIMIT 1),
        (SELECT min(at) FROM cancel_group WHERE waiting = 1), NULL, NULL
 UNION ALL
 SELECT @WEFT_POLL_FLOWS, EXISTS (SELECT 1 FROM flow WHERE backlog),
-       (SELECT created FROM flow WHERE state < 0 ORDER BY num LIMIT 1), NULL, NULL, NULL
+       (SELECT created FROM flow WHERE state < 0 AND state = @WEFT_FLOW_STAGED ORDER BY state, num LIMIT 1),
+       EXISTS (SELECT 1 FROM flow WHERE state < 0 AND state = @WEFT_FLOW_REMOVING)
+       OR EXISTS (SELECT 1 FROM flow WHERE deleted IS NOT NULL AND +state > 0), NULL, NULL
 UNION ALL
 SELECT @WEFT_POLL_UNTOLD, worker, NULL, NULL, NULL, NULL
   FROM (SELECT worker FROM untold WHERE worker IS NOT NULL LIMIT 1000)
@@ -48,6 +50,8 @@ UNION ALL
 SELECT @WEFT_POLL_BUDGETS, (SELECT min(next_reset) FROM budget WHERE next_reset IS NOT NULL),
        EXISTS (SELECT 1 FROM ledger WHERE settled IS NULL) OR EXISTS (SELECT 1 FROM budget WHERE cancelling)
        OR EXISTS (SELECT 1 FROM budget_dimension WHERE dropped OR stale), (SELECT version FROM budget_version), NULL, NULL
+UNION ALL
+SELECT @WEFT_POLL_ENDPOINTS, version, NULL, NULL, NULL, NULL FROM endpoint_version
 UNION ALL
 SELECT @WEFT_POLL_SCHEMA, version, oldest_binary, NULL, NULL, NULL FROM schema
 UNION ALL

@@ -22,6 +22,7 @@
 struct weft_scanner_setting {
     weft_usec interval_us;                   /* the longest time between two looks; 0: off */
     uint32_t batch;                          /* rows of one transaction */
+    weft_usec pause_us;                      /* between two batches while there is more */
     uint8_t partition_first, partition_last; /* only ids of these; 0 and 255: all */
     char ns[129];                            /* only work of this namespace; "": of all */
 };
@@ -35,6 +36,8 @@ struct weft_server_config {
     const char *tls_cert;   /* PEM file; with tls_key */
     const char *tls_key;
     const char *signing_key_file; /* of signal tokens; NULL: their keys are in the store */
+    const char *secrets_dir;      /* of outgoing calls: net/secrets.h; NULL: there is none */
+    char **environment;           /* secrets are taken out of it; NULL: there are none */
     bool tokens;                  /* require them also on loopback; elsewhere they always are */
     bool no_migrate;
     uint32_t migrate_wait_s; /* as in weft_engine_config */
@@ -68,6 +71,13 @@ struct weft_listener {
     char address[280]; /* "127.0.0.1:7717", as it was bound */
 };
 
+/*
+ * What the part of the server that makes HTTP calls knows of an endpoint, for readers of endpoints.
+ * Called on engine threads, several at a time, with *ret_health zeroed; it is to be quick.
+ */
+typedef void weft_endpoint_health_fn(void *context, const char *ns, const char *name,
+                                     struct weft_endpoint_health *ret_health);
+
 /* The parts of a server, each with its contract in the header of its name. */
 struct weft_server {
     struct weft_server_config config; /* resolved: no zeros; texts are in the arena */
@@ -79,6 +89,7 @@ struct weft_server {
     struct weft_groups *groups;
     struct weft_waits *waits;
     struct weft_notices *notices; /* NULL: the store cannot notify */
+    struct weft_secrets *secrets; /* of outgoing calls */
     struct weft_upkeep *upkeep;
     struct weft_supervisor *supervisor;
     struct weft_commit_work *work[WEFT_WORK_KINDS];
@@ -86,6 +97,8 @@ struct weft_server {
     struct weft_roster *roster;
     struct weft_api *api;
     struct weft_metrics *metrics;
+    weft_endpoint_health_fn *endpoint_health; /* set before `open`; NULL: zeros are shown */
+    void *endpoint_health_context;
     struct weft_origins origins; /* sites whose pages are let in; in the arena */
     struct weft_hosts hosts;     /* names of the server besides loopback's; in the arena */
     _Atomic bool open;           /* the store and all parts are; until then see http_head.c */
@@ -113,8 +126,9 @@ const char *weft_server_url(const struct weft_server *server);
 bool weft_server_stop(struct weft_server *server);
 void weft_server_free(struct weft_server *server); /* NULL is fine */
 /*
- * Reads the tokens, the certificate, its key and the signing keys again and runs the scanners as
- * the config says now; of the rest of the config nothing changes without a restart (SIGHUP).
+ * Reads the tokens, the certificate, its key, the signing keys and the secrets again and runs the
+ * scanners as the config says now; of the rest of the config nothing changes without a restart
+ * (SIGHUP).
  */
 void weft_server_reload(struct weft_server *server, const struct weft_server_config *config);
 /* Required everywhere but on loopback, and there when the config says so. */

@@ -57,8 +57,8 @@ static const char *const on_hards[] = {"hold", "cancel"};
 static const struct weft_wire_field budget[] = {
     ROW("budget", TEXT, name, "Its name; in a request the path says it"),
     OBJECT("match", budget_match,
-           "Executions that it is for, besides those that name it; absent parts match all; null: "
-           "only those that name it",
+           "Executions that it is for, besides executions that name it; absent parts match all; "
+           "null: only executions that name it",
            .flags = WEFT_WIRE_BY_FLAG, COUNT(matches)),
     ROW("dimensions", MAP, dimension, "What it limits, by name", COUNT(dimension_count), REQUIRED,
         .of = &weft_wire_budget_dimension, .max = WEFT_BUDGET_DIMENSIONS_MAX),

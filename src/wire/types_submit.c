@@ -75,7 +75,7 @@ const size_t weft_wire_policy_count = WEFT_LEN(weft_wire_policy);
         ROW("tenant", TEXT, in tenant, "Whom it is for; tenants share a lane fairly"),             \
         ROW("tags", TAGS, in tags, "Free words to find it by", COUNT(in tag_count)),               \
         ROW("gate", TEXT, in gate, "Whose limits hold for it, for example customer:42"),           \
-        ROW("budgets", TEXTS, in budgets, "Budgets it is under, besides those that match it",      \
+        ROW("budgets", TEXTS, in budgets, "Names of its budgets; others may match it",             \
             COUNT(in budget_count), .max = WEFT_BUDGETS_NAMED_MAX),                                \
         ROW("cost", AMOUNTS, in cost,                                                              \
             "What it is expected to spend, by dimension; reserved by its claim. Default: as its "  \

@@ -199,6 +199,8 @@ static const struct weft_wire_field scanner[] = {
     ROW("interval_ms", I64, interval_ms, "The longest time between two passes; 0: it is off",
         .max = INT64_MAX),
     ROW("batch", U32, batch, "Rows of one transaction"),
+    ROW("pause_ms", I64, pause_ms, "Between two batches while there is more to do",
+        .max = INT64_MAX),
     ROW("namespace", TEXT, ns, "It is limited to it"),
     ROW("partitions", RANGE, partition_first, "It is limited to them: the first and the last",
         COUNT(partition_last), .max = PARTITION_LAST),

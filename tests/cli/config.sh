@@ -58,7 +58,8 @@ has "$err" 'nowhere.conf' 'the error names the file'
 
 exits 0 'config with every flag of the table' "$weft" config --json --store sqlite:x --listen \
     127.0.0.1:0 \
-    --listen-url postgres://a/b --tls-cert c --tls-key k --signing-key-file s --tokens \
+    --listen-url postgres://a/b --tls-cert c --tls-key k --signing-key-file s --secrets-dir d \
+    --tokens \
     --no-migrate --threads 1 \
     --cors-origin https://a.example --host a.example \
     --connections 2 --per-address 1 --queue-max 3 --namespace-queues 9 \
@@ -66,6 +67,7 @@ exits 0 'config with every flag of the table' "$weft" config --json --store sqli
     --answer-bytes 2M --send-min 1K \
     --idle-timeout 1m --receive-timeout 2 \
     --send-timeout 3s --grace 1h --scanners intake --scan '*:interval=5s' --access-log \
+    --purge-batch 10 --purge-pause 20ms \
     --log-level debug --log-format json --store-wait 5s --migrate-wait 1m
 json "$out" 'all(item["from"] == "flag" for item in v["items"])' 'the value of every flag is shown'
 
@@ -84,6 +86,8 @@ wrong 'an invalid duration' '^weft: --grace is .soon.: it must be a duration' \
 wrong 'an empty store' "^weft: --store is '': it must not be empty" "$weft" config --store ''
 wrong 'an empty address' "^weft: --listen is '': it must not be empty" "$weft" config --listen ''
 wrong 'half a second' 'whole seconds' "$weft" config --grace 500ms
+wrong 'a pause that is none' 'it must be a duration, like 100ms' "$weft" config --purge-pause soon
+wrong 'a batch of nothing' 'within 1 and 10000' "$weft" config --purge-batch 0
 wrong 'an invalid size' 'it must be a size' "$weft" config --body-bytes lots
 wrong 'an invalid switch' 'yes or no' "$weft" config --tokens=perhaps
 wrong 'an unknown word' 'log-level is .loud.' "$weft" config --log-level loud

@@ -225,7 +225,7 @@ CASE(budget_of_members_of_a_flow)
     struct weft_claimed first = claim_node(f, "a");
     expect_sums(f, "team", NULL, 0, 40, "the first member runs");
     report_ok(f, &first, 25);
-    is_int(complete(f, f->a, &first, "1").err.rc, WEFT_OK, "it ends");
+    is_int(complete(f, f->a, &first, "1").err.rc, WEFT_OK, "the first lease completes");
     cascade(f, f->b, &flow);
     expect_sums(f, "team", NULL, 25, 0, "the first member has ended");
     struct weft_claimed second = claim_node(f, "b");

@@ -152,7 +152,7 @@ CASE(reset_never)
     (void)complete(f, f->a, &lease, NULL);
     forward_ms(f, INT64_C(3650) * 86400000);
     is_int(reset_pass(f), 0, "without a span no period ends");
-    is_int(budget_now(f, "all").next_reset_us, 0, "it says so");
+    is_int(budget_now(f, "all").next_reset_us, 0, "no reset is due");
     expect_sums(f, "all", NULL, 100, 0, "ten years later");
 }
 

@@ -192,7 +192,7 @@ CASE(steer_several_are_answered_each)
     struct weft_steered answer[WEFT_LEN(item)];
     const struct weft_steering call = {
         .kind = WEFT_STEER_CANCEL, .ns = "default", .item = item, .count = WEFT_LEN(item)};
-    is_int(engine_steer(f->b, &call, answer, &f->err), WEFT_OK, "the call is fine");
+    is_int(engine_steer(f->b, &call, answer, &f->err), WEFT_OK, "the call succeeds");
     ok(answer[0].err.rc == WEFT_OK && answer[0].changed, "the first is cancelled");
     is_int(answer[1].err.rc, WEFT_NOT_LIVE, "one that succeeded is refused");
     ok(answer[2].err.rc != WEFT_OK && answer[2].err.field &&
@@ -213,7 +213,7 @@ CASE(steer_replay_twice_in_one_call)
     struct weft_steered answer[2];
     const struct weft_steering call = {
         .kind = WEFT_STEER_REPLAY, .ns = "default", .item = item, .count = 2};
-    is_int(engine_steer(f->a, &call, answer, &f->err), WEFT_OK, "the call is fine");
+    is_int(engine_steer(f->a, &call, answer, &f->err), WEFT_OK, "the call succeeds");
     ok(answer[0].err.rc == WEFT_OK && answer[0].changed, "the first is a replay");
     ok(answer[1].err.rc == WEFT_NOT_LIVE && answer[1].state == WEFT_STATE_READY,
        "the second finds it living");

@@ -236,30 +236,18 @@ static size_t edges_left(struct fixture *f, const struct many *many)
     return rows.count;
 }
 
-static bool remove_edges(struct fixture *f, const struct many *many, size_t members)
+static struct weft_pass_report purge_batch(struct fixture *f, uint32_t batch)
 {
-    struct weft_call call;
-    struct weft_rows rows = {0};
-    *weft_call_graph_remove(&call, f->arena) = (struct weft_graph_remove_in){
-        .flow = many->answer.id, .members = (int64_t)members, .chunk = CHUNK};
-    is_int(weft_tx_once(f->a, WEFT_TX_WRITE, &call, f->arena, &rows, &f->err), WEFT_OK, "remove");
-    return rows.count == 1 && weft_out_graph_remove(&rows)->more != 0;
-}
-
-static int64_t remove_members(struct fixture *f, const struct many *many, size_t members)
-{
-    struct weft_call call;
-    struct weft_rows rows = {0};
-    *weft_call_members_remove(&call, f->arena) =
-        (struct weft_members_remove_in){.flow = many->answer.id, .chunk = (int64_t)members};
-    is_int(weft_tx_once(f->a, WEFT_TX_WRITE, &call, f->arena, &rows, &f->err), WEFT_OK, "remove");
-    return (int64_t)rows.count;
+    const struct weft_pass_config config = {.batch = batch};
+    struct weft_pass_report report = {0};
+    is_int(weft_engine_pass(f->b, WEFT_SCANNER_PURGE, &config, &report, &f->err), WEFT_OK, "purge");
+    return report;
 }
 
 /* A root, 2,500 nodes behind it, and a sink behind them. */
 CASE(flow_removal_takes_edges_in_parts)
 {
-    enum { WIDE = 2 * CHUNK + CHUNK / 2, LAST = WIDE + 1, NODES, FEW = 250 };
+    enum { WIDE = 2 * CHUNK + CHUNK / 2, LAST = WIDE + 1, NODES };
     struct many many;
     many_new(f, &many, NODES);
     for (size_t i = 1; i <= WIDE; i++)
@@ -268,20 +256,22 @@ CASE(flow_removal_takes_edges_in_parts)
     many_submit(f, &many);
     run_sql_of(f, "UPDATE weft.flow SET state = -2", "UPDATE flow SET state = -2");
     is_int(edges_left(f, &many), 2 * WIDE, "all edges are there");
-    ok(remove_edges(f, &many, FEW), "there are more");
-    is_int(edges_left(f, &many), 2 * WIDE - CHUNK, "a chunk of them goes at once");
-    is_int(remove_members(f, &many, FEW), 0, "no member goes before its edges");
-    ok(remove_edges(f, &many, FEW), "there are more");
-    ok(!remove_edges(f, &many, FEW), "the first members have none any more");
-    is_int(edges_left(f, &many), WIDE - FEW + 1, "the edges of the other members stay");
-    is_int(remove_members(f, &many, FEW), FEW, "members without edges are removed");
-    struct weft_pass_report report = {.more = true};
-    uint64_t handled = 0;
+    struct weft_pass_report report = purge_batch(f, 100);
+    is_int(counter_of(&report, "edges"), 100, "a batch takes as many edges as members");
+    is_int(counter_of(&report, "members"), 0, "no member goes before its edges");
+    ok(report.more, "there is more");
+    uint64_t edges = 100, members = 0, flows = 0;
     for (int pass = 0; pass < NODES && report.more; pass++) {
-        report = run_pass(f, f->b, WEFT_SCANNER_RETENTION);
-        handled += report.handled;
+        report = purge_batch(f, 100);
+        ok(counter_of(&report, "edges") <= 100 && counter_of(&report, "members") <= 100,
+           "no batch takes more");
+        edges += counter_of(&report, "edges");
+        members += counter_of(&report, "members");
+        flows += counter_of(&report, "tombstones");
     }
-    is_int(handled, NODES - FEW + 1, "retention takes the rest, and the flow");
+    is_int(edges, 2 * WIDE, "every edge was removed once");
+    is_int(members, NODES, "and every member");
+    is_int(flows, 1, "and the flow");
     is_int(edges_left(f, &many), 0, "no edge is left");
 }
 

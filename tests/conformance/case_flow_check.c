@@ -58,6 +58,6 @@ CASE(flow_check_sees_damage)
                strstr(f->err.text, damages[i].problem),
            "%s: %s", damages[i].problem, f->err.text);
         run_on(f, damages[i].mend_it);
-        ok(weft_engine_check(f->a, &f->err) == WEFT_OK, "mended");
+        ok(weft_engine_check(f->a, &f->err) == WEFT_OK, "undone, the check finds nothing");
     }
 }

@@ -235,7 +235,11 @@ CASE(flow_scan_removes_half_a_flow)
     is_int(counter_of(&report, "removed"), 0, "the pass before that removes nothing");
     forward_ms(f, (int64_t)600 * 1000);
     report = run_pass(f, f->b, WEFT_SCANNER_CANCEL_BACKLOG);
-    is_int(counter_of(&report, "removed"), 1, "the flow goes");
+    is_int(counter_of(&report, "removed"), 1, "the flow is given to purge");
+    ok(due_of(f, WEFT_SCANNER_PURGE) != WEFT_NEVER, "which is due");
+    ok(due_of(f, WEFT_SCANNER_CANCEL_BACKLOG) == WEFT_NEVER, "the backlog scanner is not any more");
+    report = run_pass(f, f->b, WEFT_SCANNER_PURGE);
+    is_int(counter_of(&report, "members"), 3, "the flow goes");
     is_int(state_of(f, &plain), WEFT_STATE_READY, "an execution outside the flow stays");
     is_int(claim(f, f->a, 10).count, 1, "only the execution outside the flow can be claimed");
 }
@@ -270,8 +274,10 @@ CASE(flow_scan_keeps_flows_whole)
     is_str(states(f, &flow), "sss", "all of it");
     forward_ms(f, 1);
     report = run_pass(f, f->b, WEFT_SCANNER_RETENTION);
-    is_int(counter_of(&report, "flows"), 1, "the pass at its time removes the flow");
-    is_int(counter_of(&report, "processed"), 3, "the pass removes the members with the flow");
+    is_int(counter_of(&report, "flows"), 1, "the pass at its time marks the flow");
+    report = run_pass(f, f->b, WEFT_SCANNER_PURGE);
+    is_int(counter_of(&report, "tombstones"), 1, "purge removes the flow");
+    is_int(counter_of(&report, "members"), 3, "with its members");
     is_int(flow_state(f, &flow), -1, "the flow is gone");
     for (size_t i = 0; i < flow.count; i++)
         ok(!is_there(f, &flow.id[i]), "member %zu is gone", i);
@@ -305,11 +311,11 @@ CASE(flow_scan_removes_deleted_flows)
     draw(&flow, "a; b:a");
     submit_drawn(f, &flow);
     cancel_flow(f, &flow, true);
-    struct weft_pass_report report = run_pass(f, f->b, WEFT_SCANNER_RETENTION);
-    is_int(counter_of(&report, "flows"), 0, "a flow that has not ended is not removed");
+    struct weft_pass_report report = run_pass(f, f->b, WEFT_SCANNER_PURGE);
+    is_int(counter_of(&report, "tombstones"), 0, "a flow that has not ended is not removed");
     (void)run_pass(f, f->b, WEFT_SCANNER_CANCEL_BACKLOG);
-    report = run_pass(f, f->b, WEFT_SCANNER_RETENTION);
-    is_int(counter_of(&report, "flows"), 1, "the ended flow is removed at once");
+    report = run_pass(f, f->b, WEFT_SCANNER_PURGE);
+    is_int(counter_of(&report, "tombstones"), 1, "the ended flow is removed at once");
     ok(!is_there(f, &flow.id[0]) && !is_there(f, &flow.id[1]),
        "the members are removed with the flow");
 }

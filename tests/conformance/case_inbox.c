@@ -180,8 +180,7 @@ CASE(inbox_other_forms)
     is_int(bytes.size, WEFT_PAYLOAD_MAX, "whole");
 }
 
-/* ---- Rows that are not valid
- * --------------------------------------------------------------------- */
+/* ---- Rows that are not valid ----------------------------------------------------------------- */
 
 static const struct {
     const char *name, *arguments, *error_class, *lane, *kind;
@@ -296,8 +295,7 @@ CASE(inbox_large_fields_are_refused)
     is_int(report.failed, 0, "intake refuses none of the largest rows");
 }
 
-/* ---- Keys
- * ------------------------------------------------------------------------------------------ */
+/* ---- Keys ------------------------------------------------------------------------------------ */
 
 CASE(inbox_keys)
 {
@@ -355,8 +353,7 @@ CASE(inbox_same_key_in_one_pass)
     ok(page.count == 1 && page.item[0].state == WEFT_STATE_READY, "the key finds the one");
 }
 
-/* ---- Several at once
- * ------------------------------------------------------------------------------- */
+/* ---- Several at once ------------------------------------------------------------------------- */
 
 CASE(inbox_many)
 {
@@ -450,17 +447,20 @@ CASE(inbox_existing_id)
     char text[2][WEFT_ID_TEXT];
     weft_id_print(&living, text[0]);
     weft_id_print(&ended.id, text[1]);
-    is_int(application(f,
-                       weft_arena_printf(f->arena,
-                                         "INSERT INTO weft.inbox (id, namespace, kind) VALUES "
-                                         "('%s', 'default', 'job'), ('%s', 'default', NULL);"
-                                         "SELECT weft.weft_submit('good')",
-                                         text[0], text[1]),
-                       true),
-           WEFT_OK, "rows under ids that are taken, and a good one");
+    is_int(
+        application(f,
+                    weft_arena_printf(f->arena,
+                                      "INSERT INTO weft.inbox (id, namespace, kind) VALUES "
+                                      "('%s', 'default', 'job'), ('%s', 'default', NULL), "
+                                      "('00000000-0000-0000-0000-000000000000', 'default', 'job');"
+                                      "SELECT weft.weft_submit('good')",
+                                      text[0], text[1]),
+                    true),
+        WEFT_OK, "rows under ids that are taken, one under zeros, and a good one");
     struct weft_pass_report report = run_pass(f, f->a, WEFT_SCANNER_INTAKE);
-    is_int(report.handled, 3, "all are taken out");
-    is_int(report.failed, 2, "two are refused");
+    is_int(report.handled, 4, "all are taken out");
+    is_int(report.failed, 3, "three are refused");
+    is_int(state_of(f, &(struct weft_id){.byte = {0}}), WEFT_STATE_NONE, "zeros are no execution");
     is_int(take_in(f), 0, "refused rows are not read again");
     is_int(state_of(f, &living), WEFT_STATE_READY, "the living one is as it was");
     is_int(state_of(f, &ended.id), WEFT_STATE_SUCCEEDED, "the ended execution stays succeeded");
@@ -469,7 +469,7 @@ CASE(inbox_existing_id)
                       "DO $$ BEGIN RAISE EXCEPTION '%', (SELECT count(*) FROM weft.inbox_refused); "
                       "END $$",
                       false);
-    ok(strstr(f->err.text, "2") != NULL, "each is noted once: %s", f->err.text);
+    ok(strstr(f->err.text, "3") != NULL, "each is noted once: %s", f->err.text);
 }
 
 /* Fields that no submission may have that long are not even read. */

@@ -50,8 +50,7 @@ static void fill_all(struct fixture *f)
         tag_33[i] = (struct weft_tag){weft_arena_printf(f->arena, "k%zu", i), "v"};
 }
 
-/* ---- Submitting
- * ---------------------------------------------------------------------------------- */
+/* ---- Submitting ------------------------------------------------------------------------------ */
 
 #define TAG(k, v)  .tags = (const struct weft_tag[]){{k, v}}, .tag_count = 1
 #define TOKEN(...) .capabilities = (const char *const[]){__VA_ARGS__}, .capability_count = 1
@@ -234,8 +233,7 @@ CASE(input_specs_at_the_limit)
            "all rows but the keyed duplicate are written");
 }
 
-/* ---- Claiming
- * ------------------------------------------------------------------------------------ */
+/* ---- Claiming -------------------------------------------------------------------------------- */
 
 static const char *const empty[] = {""}, *const comma[] = {"a,b"}, *const null[] = {NULL};
 

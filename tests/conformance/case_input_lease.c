@@ -73,11 +73,12 @@ CASE(input_renew)
     }
     item[ROWS] = (struct weft_renew){
         .id = lease.id, .epoch = 1, .lease_ms = 86400000, .has_progress = true, .percent = 100};
-    is_int(engine_renew(f->b, item, ROWS + 1, answer, &f->err), WEFT_OK, "the call is fine");
+    is_int(engine_renew(f->b, item, ROWS + 1, answer, &f->err), WEFT_OK, "the call succeeds");
     expect_answers(answer, &row[0].want, sizeof(row[0]), ROWS);
     struct weft_execution now = describe(f, &lease.id);
     is_int(now.percent, 100, "progress is that of the good one");
-    is_int(now.lease_expires_us, f->now_us + 86400 * WEFT_SECOND, "the lease too");
+    is_int(now.lease_expires_us, f->now_us + 86400 * WEFT_SECOND,
+           "the lease is that of the good one");
 }
 
 CASE(input_complete)
@@ -108,7 +109,7 @@ CASE(input_complete)
         item[i].id = got.item[i].id;
     }
     item[ROWS] = (struct weft_complete){.id = got.item[ROWS].id, .epoch = 1};
-    is_int(engine_complete(f->b, item, ROWS + 1, answer, &f->err), WEFT_OK, "the call is fine");
+    is_int(engine_complete(f->b, item, ROWS + 1, answer, &f->err), WEFT_OK, "the call succeeds");
     expect_answers(answer, &row[0].want, sizeof(row[0]), ROWS);
     is_int(count_rows(f, &(struct weft_filter){.state = WEFT_STATE_RUNNING}), ROWS,
            "the others run on");
@@ -147,7 +148,7 @@ CASE(input_fail)
         message[1 + i] = "\xe2\x82\xac"[i % 3];
     item[ROWS] = (struct weft_failure){
         .id = got.item[ROWS].id, .epoch = 1, .message = message, .permanent = true};
-    is_int(engine_fail(f->b, item, ROWS + 1, answer, &f->err), WEFT_OK, "the call is fine");
+    is_int(engine_fail(f->b, item, ROWS + 1, answer, &f->err), WEFT_OK, "the call succeeds");
     expect_answers(answer, &row[0].want, sizeof(row[0]), ROWS);
     is_int(count_rows(f, &(struct weft_filter){.state = WEFT_STATE_RUNNING}), ROWS,
            "the others run on");
@@ -182,7 +183,7 @@ CASE(input_put_back)
         item[ROWS] = (struct weft_put_back){
             .id = lease.id, .epoch = lease.epoch, .delay_ms = WEFT_DELAY_MAX_MS};
         is_int(engine_put_back(f->b, kind[k], item, ROWS + 1, answer, &f->err), WEFT_OK,
-               "the call is fine");
+               "the call succeeds");
         expect_answers(answer, &row[0].want, sizeof(row[0]), ROWS);
         is_int(state_of(f, &id), WEFT_STATE_DELAYED, "ten years are allowed");
     }

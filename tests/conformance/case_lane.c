@@ -23,8 +23,7 @@ static size_t running(struct fixture *f)
     return count_rows(f, &(struct weft_filter){.state = WEFT_STATE_RUNNING});
 }
 
-/* ---- Settings
- * ------------------------------------------------------------------------------------ */
+/* ---- Settings -------------------------------------------------------------------------------- */
 
 CASE(lane_settings_are_replaced)
 {
@@ -43,7 +42,8 @@ CASE(lane_settings_are_replaced)
     is_int(lanes.item[0].weight_count, 2, "the lane has its weights");
     is_str(lanes.item[0].weights[1].tenant, "b:c/d", "tenants");
     is_int(lanes.item[0].weights[1].weight, 1000, "the weight of the second tenant is listed");
-    ok(!lanes.item[1].paused && lanes.item[1].max_running == INT32_MAX, "the other too");
+    ok(!lanes.item[1].paused && lanes.item[1].max_running == INT32_MAX,
+       "the second lane has no limit");
     put_lane(f, f->b, &(struct weft_lane){.name = "a", .max_running = 3});
     is_int(weft_engine_lanes(f->a, "default", f->arena, &lanes, &err), WEFT_OK, "listed again");
     ok(lanes.count == 2 && !lanes.item[0].paused && lanes.item[0].max_running == 3 &&
@@ -83,8 +83,7 @@ CASE(lane_settings_refused)
     is_int(lanes.count, 0, "nothing was put");
 }
 
-/* ---- Pause
- * --------------------------------------------------------------------------------------- */
+/* ---- Pause ----------------------------------------------------------------------------------- */
 
 CASE(lane_pause)
 {
@@ -120,8 +119,7 @@ CASE(lane_pause_concerns_one_lane)
            "a lane of the same name in another namespace is not paused");
 }
 
-/* ---- Limits
- * -------------------------------------------------------------------------------------- */
+/* ---- Limits ---------------------------------------------------------------------------------- */
 
 CASE(lane_limit_over_processes)
 {

@@ -321,7 +321,7 @@ CASE(lifecycle_progress_is_stored_and_kept)
     static const int32_t wrong[] = {-1, 101};
     for (size_t i = 0; i < WEFT_LEN(wrong); i++) {
         item.percent = wrong[i];
-        is_int(engine_renew(f->a, &item, 1, &answer, &f->err), WEFT_OK, "the call is fine");
+        is_int(engine_renew(f->a, &item, 1, &answer, &f->err), WEFT_OK, "the call succeeds");
         is_int(answer.err.rc, WEFT_INVALID_VALUE, "%d percent is refused", wrong[i]);
         is_str(answer.err.field, "progress.percent", "the error names progress.percent");
     }

@@ -53,8 +53,7 @@ CASE(list_newest_first)
     ok(!page.next, "the second page is the last");
 }
 
-/* ---- Paging while the world turns
- * ---------------------------------------------------------------- */
+/* ---- Paging while the world turns ------------------------------------------------------------ */
 
 enum { ROWS = 2345 };
 
@@ -184,8 +183,7 @@ CASE(list_pages_of_a_state)
        total);
 }
 
-/* ---- Filters
- * ------------------------------------------------------------------------------------- */
+/* ---- Filters --------------------------------------------------------------------------------- */
 
 static const struct weft_tag red = {"color", "red"}, blue = {"color", "blue"};
 

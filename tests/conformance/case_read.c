@@ -134,8 +134,7 @@ CASE(read_attempts)
     is_str(list.item[0].error_message, "it broke", "the attempt has its message");
 }
 
-/* ---- Bytes
- * --------------------------------------------------------------------------------------- */
+/* ---- Bytes ----------------------------------------------------------------------------------- */
 
 static void expect_bytes(const struct weft_bytes *bytes, const void *data, size_t size,
                          const char *name)
@@ -206,11 +205,11 @@ CASE(read_payload_limit)
     struct weft_complete item = {
         .id = id, .epoch = lease.epoch, .result = payload, .result_size = WEFT_PAYLOAD_MAX + 1};
     struct weft_lease_answer end;
-    is_int(engine_complete(f->a, &item, 1, &end, &f->err), WEFT_OK, "the call is fine");
+    is_int(engine_complete(f->a, &item, 1, &end, &f->err), WEFT_OK, "the call succeeds");
     expect_err(&end.err, WEFT_TOO_LARGE, "result", "a result with a byte too many");
     is_int(state_of(f, &id), WEFT_STATE_RUNNING, "the refused result leaves the execution running");
     item.result_size = WEFT_PAYLOAD_MAX;
-    is_int(engine_complete(f->a, &item, 1, &end, &f->err), WEFT_OK, "the call is fine");
+    is_int(engine_complete(f->a, &item, 1, &end, &f->err), WEFT_OK, "the call succeeds");
     is_int(end.err.rc, WEFT_OK, "a result of 1 MiB is accepted");
     is_int(read_bytes(f, WEFT_BYTES_RESULT, "default", &id, &bytes), WEFT_OK,
            "the result of 1 MiB can be read");
@@ -261,8 +260,7 @@ CASE(read_result_before_and_after)
            "a failure has none");
 }
 
-/* ---- Counts
- * -------------------------------------------------------------------------------------- */
+/* ---- Counts ---------------------------------------------------------------------------------- */
 
 static struct weft_counts counts(struct fixture *f, const char *ns, const char *lane)
 {

@@ -252,7 +252,7 @@ CASE(replay_is_bounded_and_leaves_other_items)
     struct weft_steered answer[2];
     const struct weft_steering call = {
         .kind = WEFT_STEER_REPLAY, .ns = "default", .item = item, .count = 2};
-    is_int(engine_steer(f->a, &call, answer, &f->err), WEFT_OK, "the call is fine");
+    is_int(engine_steer(f->a, &call, answer, &f->err), WEFT_OK, "the call succeeds");
     ok(answer[0].err.rc == WEFT_NOT_LIVE && !answer[0].changed &&
            answer[0].state == WEFT_STATE_SUCCEEDED,
        "one replay too many is refused");
@@ -274,7 +274,7 @@ CASE(replay_many_in_one_call)
     }
     const struct weft_steering call = {
         .kind = WEFT_STEER_REPLAY, .ns = "default", .item = item, .count = COUNT};
-    is_int(engine_steer(f->a, &call, answer, &f->err), WEFT_OK, "the call is fine");
+    is_int(engine_steer(f->a, &call, answer, &f->err), WEFT_OK, "the call succeeds");
     int good = 0;
     for (int i = 0; i < COUNT; i++) {
         struct weft_execution now = describe(f, &lease[i].id);

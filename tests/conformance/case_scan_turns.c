@@ -105,7 +105,7 @@ static void check_one_row(struct fixture *f, const struct scan_kind *kind, size_
     ok(report.handled > 1 && report.more, "%s: the second pass has rows of the first as well",
        name);
     is_int(drain(f, kind->scanner, 100) + report.handled, 9 * BATCH + 1, "%s: all are done", name);
-    is_int(done_of(f, kind, many), 10 * BATCH, "%s: each once", name);
+    is_int(done_of(f, kind, many), 10 * BATCH, "%s: each row is handled once", name);
 }
 
 CASE(scan_turns_of_namespaces)

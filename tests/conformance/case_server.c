@@ -72,7 +72,7 @@ CASE(token_add_list_revoke)
     is_int(revoke(f, f->b, first.id), WEFT_OK, "revoke");
     is_int(revoke(f, f->a, first.id), WEFT_NOT_FOUND, "a revoked token cannot be revoked again");
     list = tokens(f);
-    ok(list.count == 1 && list.item[0].id == second.id, "the other stays");
+    ok(list.count == 1 && list.item[0].id == second.id, "the other token stays in the list");
 }
 
 CASE(token_changes_are_seen_by_the_poll)

@@ -18,6 +18,7 @@
 #include "engine/job/claim.h"
 #include "engine/job/control.h"
 #include "engine/job/leases.h"
+#include "engine/scan/pass.h"
 #include "engine/tx/tx.h"
 #include "store/store.h"
 #include "weft/weft.h"
@@ -112,6 +113,22 @@ static void cancel(struct play *play, struct weft_engine *engine)
     (void)!weft_engine_flow_cancel(engine, &args, &state, &drain, &err);
 }
 
+/* Hides the flow, and removes it row by row, in several batches. */
+static void purge(struct play *play, struct weft_engine *engine)
+{
+    const struct weft_flow_cancelling args = {
+        .ns = "default", .flow = play->flow, .how = WEFT_FLOW_CANCEL_ALL, .remove = true};
+    const struct weft_pass_config config = {.batch = 2};
+    struct weft_pass_report report = {.more = true};
+    enum weft_flow_state state;
+    struct weft_flow_drain drain;
+    struct weft_err err;
+    (void)!weft_engine_flow_cancel(engine, &args, &state, &drain, &err);
+    for (int pass = 0; pass < NODES_MAX && report.more; pass++)
+        if (weft_engine_pass(engine, WEFT_SCANNER_PURGE, &config, &report, &err))
+            break;
+}
+
 /* Behind what has ended and what runs. A repeat is refused where the first was carried out. */
 static void grow(struct play *play, struct weft_engine *engine)
 {
@@ -150,6 +167,7 @@ static const struct flow_play plays[] = {
     {"flow_siblings", "a; b; c; d!:a,b,c; e:c", "", complete},
     {"flow_siblings_wait", "a; b; c; d!:b,c; e:a,b", "c", fail},
     {"flow_cancel", "a; b; c:a; d:c", "", cancel},
+    {"flow_purge", "a; b; c:a; d:c; e:b,c", "b", purge},
     {"flow_grow", "a; b; c:a", "b", grow},
     {"flow_replay", "a; b:a; c:b; d:a,b", "", replay},
 };
@@ -251,6 +269,8 @@ static bool strike_once(struct striker *striker, const struct flow_play *of, int
     if (of->act == submit)
         submit(&play, striker_clean(striker)); /* the child took what it heard to its grave */
     scan(&play, striker_clean(striker));
+    if (of->act == purge) /* the end of the flow was left to the scanners */
+        purge(&play, striker_clean(striker));
     describe(&play, striker_clean(striker), out, TEXT_MAX);
     clear(&play, striker_clean(striker));
     return struck;

@@ -355,6 +355,8 @@ static void do_retire(void *context)
     struct doer *doer = context;
     struct weft_pass_report report;
     doer->rc = weft_engine_pass(doer->engine, WEFT_SCANNER_RETENTION, NULL, &report, &doer->err);
+    if (!doer->rc)
+        doer->rc = weft_engine_pass(doer->engine, WEFT_SCANNER_PURGE, NULL, &report, &doer->err);
 }
 
 /* In both orders: a flow is never open with members that are gone. */
@@ -382,7 +384,7 @@ RACE(flow_is_removed_while_a_member_is_replayed)
             ok(again.rc != WEFT_OK, "the replay that waited is refused");
             do_retire(&retire);
             is_int(raw_int(&race->place, race->raw, "SELECT count(*) FROM weft.node"), 0,
-                   "retention removes every node of the flow");
+                   "purge removes every node of the flow");
         } else {
             stop_at(&stopped, WEFT_FAULT_AFTER_RUN, WEFT_STMT_FLOW_HOLD, do_replay, &again);
             come_by(do_retire, &retire);

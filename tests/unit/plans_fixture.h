@@ -139,14 +139,14 @@ static inline bool is_large(const char *line)
 
 /*
  * Indexes that may be walked from end to end: each has a handful of rows, because what is in it is
- * on its way out. flow_backlog: flows whose members a scanner is cancelling. flow_hidden: flows
+ * on its way out. flow_backlog: flows whose members a scanner is cancelling. flow_unseen: flows
  * that are being written or removed. flow_deleted: flows that were deleted and are not yet removed.
  * budget_cancelling: budgets that a scanner is at work on. budget_dimension_sweep: dimensions whose
  * ledger is being removed. budget_matches: the rules that every process keeps in memory.
  */
 static inline bool is_small(const char *line)
 {
-    static const char *const index[] = {" flow_backlog ",   " flow_hidden ",
+    static const char *const index[] = {" flow_backlog ",   " flow_unseen ",
                                         " flow_deleted ",   " budget_cancelling ",
                                         " budget_matches ", " budget_dimension_sweep "};
     for (size_t i = 0; i < WEFT_LEN(index); i++)

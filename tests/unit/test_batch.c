@@ -72,7 +72,7 @@ static void test_empty(void)
 {
     bool skip[3] = {true, true, true};
     struct item item[3] = {{.id = id_of(1)}, {.id = id_of(1)}, {.id = id_of(2)}};
-    is_int(split(NULL, 0, NULL).count, 0, "nothing is no chunk");
+    is_int(split(NULL, 0, NULL).count, 0, "a call without items has no chunk");
     is_int(split(item, 3, skip).count, 0, "items that are all skipped make no chunk");
 }
 

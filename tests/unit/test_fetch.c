@@ -296,7 +296,7 @@ static void test_stop(void)
         stopped +=
             waiter[i].rc == WEFT_UNAVAILABLE && waiter[i].failure.stopped && waiter[i].failure.sent;
     }
-    is_int(stopped, WAITERS, "all are stopped");
+    is_int(stopped, WAITERS, "every waiting call is stopped");
     ok(mono_ms() - began_ms < 2000, "a stopped call returns soon");
     const struct weft_fetch_call call = {
         .method = "GET", .path = "/", .stop = &waiter[0].stop, .timeout_ms = 60000};

@@ -155,7 +155,7 @@ static void test_largest(struct weft_arena *arena)
     }
     struct weft_graph_input input = {.node = large.node, .count = WEFT_FLOW_NODES_MAX};
     is_int(weft_graph_build(&input, arena, &graph, &err), WEFT_OK, "the largest graph");
-    is_int(graph.edges, edges, "all its edges");
+    is_int(graph.edges, edges, "the graph has all edges");
 
     /* The first after the last: one circle through all of it. */
     const char *const last[] = {large.name[WEFT_FLOW_NODES_MAX - 1]};

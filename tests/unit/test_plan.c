@@ -612,7 +612,7 @@ static void test_reports_gather(void)
     ok(!weft_plan_may_run(&plan, 2100), "the next call waits for the clients of the last one");
     ok(weft_plan_gathers(&plan, 2100), "a thread has to look at the time");
     is_int(weft_plan_next_look(&plan, 2100), 2500, "it looks again after half a millisecond");
-    ok(weft_plan_may_run(&plan, 2500), "then the call begins with those that are there");
+    ok(weft_plan_may_run(&plan, 2500), "then the call begins with the requests that have come");
     (void)weft_plan_put(&plan, new_ask(&USAGE, "a", 1));
     ok(weft_plan_take(&plan, 2200, batch), "it begins at once when all are there");
     is_int(batch->part[0].count, 4, "the call has all that wait");

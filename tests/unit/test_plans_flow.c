@@ -68,16 +68,20 @@ static const struct rule rules[] = {
      .index = {"cancel_group_pkey", "flow_pkey", "node_pkey"},
      .sorts = true},
     {.stmt = WEFT_STMT_FLOWS_BACKLOG, .index = {"flow_backlog"}},
-    {.stmt = WEFT_STMT_FLOWS_UNFINISHED, .index = {"flow_hidden", "flow_pkey"}, .sorts = true},
+    {.stmt = WEFT_STMT_FLOWS_UNFINISHED, .index = {"flow_unseen", "flow_pkey"}, .sorts = true},
     {.stmt = WEFT_STMT_FLOWS_KEPT, .index = {"flow_finished", "flow_pkey"}, .sorts = true},
     {.stmt = WEFT_STMT_FLOWS_DELETED, .index = {"flow_deleted", "flow_pkey"}, .sorts = true},
-    {.stmt = WEFT_STMT_FLOWS_REMOVING, .index = {"flow_hidden"}},
-    {.stmt = WEFT_STMT_GRAPH_REMOVE,
-     .index = {"node_flow", "edge_upstream", "completion_flow", "cancel_group_flow"},
+    {.stmt = WEFT_STMT_FLOWS_REMOVING, .index = {"flow_unseen"}},
+    {.stmt = WEFT_STMT_PURGE_TAKE, .index = {"flow_", "node_flow"}},
+    {.stmt = WEFT_STMT_PURGE_HINTS,
+     .index = {"completion_flow", "cancel_group_flow"},
      .sorts = true},
-    {.stmt = WEFT_STMT_MEMBERS_REMOVE,
-     .index = {"node_flow", "edge_upstream", "live_pkey", "outcome_pkey", "attempt_pkey"}},
-    {.stmt = WEFT_STMT_FLOW_ERASE, .index = {"completion_flow", "cancel_group_flow"}},
+    {.stmt = WEFT_STMT_PURGE_EDGES, .index = {"edge_upstream"}},
+    {.stmt = WEFT_STMT_PURGE_MEMBERS,
+     .index = {"edge_upstream", "live_pkey", "outcome_pkey", "attempt_pkey"}},
+    {.stmt = WEFT_STMT_PURGE_FLOWS,
+     .index = {"flow_pkey", "node_flow", "completion_flow", "cancel_group_flow"}},
+    {.stmt = WEFT_STMT_PURGE_LEFT, .index = {"node_flow"}},
 };
 
 /* Calls and how many buffers each may touch: some for each row it is about, none for the others. */
@@ -125,12 +129,14 @@ static const struct kept_call calls[] = {
     {WEFT_STMT_FLOWS_KEPT, "('{1}', '{9000000}', 20, 0, 0, 255)", 1000},
     {WEFT_STMT_FLOWS_DELETED, "(100, 0, 0, 255)", 1000},
     {WEFT_STMT_FLOWS_REMOVING, "(100, 0, 0, 255)", 100},
-    {WEFT_STMT_GRAPH_REMOVE, "('" F("0bb8") "', 1000, 1000)", 200},
+    {WEFT_STMT_PURGE_TAKE, "('{" F("0bb8") "}', 1000)", 100},
+    {WEFT_STMT_PURGE_TAKE, "('{" F("0000") "}', 100)", 1000},
+    {WEFT_STMT_PURGE_HINTS, "('{" F("0bb8") "}', 1000)", 100},
     /* The first member has 99,998 edges. */
-    {WEFT_STMT_GRAPH_REMOVE, "('" F("0000") "', 250, 100)", 1000},
-    {WEFT_STMT_MEMBERS_REMOVE, "('" F("0bb8") "', 1000)", 500},
-    {WEFT_STMT_MEMBERS_REMOVE, "('" F("0000") "', 100)", 3000},
-    {WEFT_STMT_FLOW_ERASE, "('" F("138f") "')", 50},
+    {WEFT_STMT_PURGE_EDGES, "('{" B("0000") "," S("bb85") "}', 100)", 1000},
+    {WEFT_STMT_PURGE_MEMBERS, "('{" S("bb85") "," S("bb86") "}', '{1,1}')", 500},
+    {WEFT_STMT_PURGE_FLOWS, "('{" F("138f") "}')", 50},
+    {WEFT_STMT_PURGE_LEFT, "('{" F("0000") "}', 100)", 200},
 };
 
 /* Statistics must come when the test says so, not from a helpful server. */

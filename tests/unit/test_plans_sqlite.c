@@ -97,9 +97,12 @@ static const enum weft_stmt hot[] = {
     WEFT_STMT_GROUPS_LOOK,
     WEFT_STMT_GROUPS_ORPHANED,
     WEFT_STMT_FLOWS_KEPT,
-    WEFT_STMT_GRAPH_REMOVE,
-    WEFT_STMT_MEMBERS_REMOVE,
-    WEFT_STMT_FLOW_ERASE,
+    WEFT_STMT_PURGE_TAKE,
+    WEFT_STMT_PURGE_HINTS,
+    WEFT_STMT_PURGE_EDGES,
+    WEFT_STMT_PURGE_MEMBERS,
+    WEFT_STMT_PURGE_FLOWS,
+    WEFT_STMT_PURGE_LEFT,
     WEFT_STMT_FLOWS_BACKLOG,
     WEFT_STMT_FLOWS_UNFINISHED,
     WEFT_STMT_FLOWS_DELETED,
@@ -192,9 +195,9 @@ static const struct {
     {WEFT_STMT_GROUPS_TAKE, "completion_anew"},
     {WEFT_STMT_FLOWS_KEPT, "flow_finished"},
     {WEFT_STMT_FLOWS_BACKLOG, "flow_backlog"},
-    {WEFT_STMT_FLOWS_UNFINISHED, "flow_hidden"},
+    {WEFT_STMT_FLOWS_UNFINISHED, "flow_unseen"},
     {WEFT_STMT_FLOWS_DELETED, "flow_deleted"},
-    {WEFT_STMT_FLOWS_REMOVING, "flow_hidden"},
+    {WEFT_STMT_FLOWS_REMOVING, "flow_unseen"},
     {WEFT_STMT_FLOW_COUNTS, "node_"},
     {WEFT_STMT_FLOW_PAGE, "node_flow"},
     {WEFT_STMT_UPSTREAMS, "edge_downstream"},
@@ -221,7 +224,7 @@ static const struct {
 static bool is_passing_flow(const char *name)
 {
     return strcmp(name, "f USING INDEX flow_backlog") == 0 ||
-           strcmp(name, "f USING INDEX flow_hidden") == 0 ||
+           strcmp(name, "f USING INDEX flow_unseen") == 0 ||
            strcmp(name, "f USING INDEX flow_deleted") == 0;
 }
 

@@ -82,7 +82,7 @@ static void test_limits(struct weft_arena *arena)
     ok(!weft_query_parse(text, arena, &query, &err) && query.count == WEFT_QUERY_PAIRS,
        "the most pairs are accepted");
     is_str(weft_query_find(&query, "p15"), "15", "the last one is found");
-    ok(!weft_query_find(&query, "p16"), "one that is not there is not");
+    ok(!weft_query_find(&query, "p16"), "a pair that is not there is not found");
     (void)snprintf(text + used, sizeof(text) - used, "more=1");
     is_int(weft_query_parse(text, arena, &query, &err), WEFT_TOO_LARGE, "a pair too many");
 }
@@ -95,7 +95,8 @@ static void test_known(struct weft_arena *arena)
     ok(!weft_query_parse("after=x&limit=2", arena, &query, &err) &&
            !weft_query_check(&query, &route, &err),
        "parameters of the route pass");
-    ok(!weft_query_parse("limit=2&flow=3", arena, &query, &err), "others are read");
+    ok(!weft_query_parse("limit=2&flow=3", arena, &query, &err),
+       "names that the route does not know are read");
     is_int(weft_query_check(&query, &route, &err), WEFT_UNKNOWN_FIELD,
            "parameters that the route does not know are refused");
     is_str(err.field, "flow", "the error names the unknown parameter");

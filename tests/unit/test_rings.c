@@ -44,7 +44,7 @@ static void test_members(void)
     weft_rings_put(&rings, &a, 7);
     weft_rings_remove(&rings, weft_rings_find(&rings, 1));
     ok(!weft_rings_find(&rings, 1) && !weft_rings_of(&rings, 1, "x", "k"), "removed everywhere");
-    is_int(queues_in(&rings, "x", NULL), 1, "the other one stays");
+    is_int(queues_in(&rings, "x", NULL), 1, "the other queue stays in the ring");
     weft_rings_remove(&rings, weft_rings_find(&rings, 2));
     ok(weft_rings_of(&rings, 1, "x", NULL) && queues_in(&rings, "x", NULL) == 0,
        "a lane stays without queues");

@@ -81,7 +81,7 @@ static void test_refund(void)
     weft_share_turns(share, 2, 9);
     is_int(share[0].taken, 6, "six turns");
     weft_share_refund(&share[0], 6);
-    is_int(share[0].taken, 0, "all given back");
+    is_int(share[0].taken, 0, "what was taken is given back");
     ok(share[0].pass == before, "cost nothing");
     weft_share_turns(share, 2, 3);
     is_int(share[0].taken, 3, "the tenant still has its turn");

@@ -182,7 +182,7 @@ static void test_independence(void)
     const struct weft_scanner_status *status = status_of(&stage, arena, WEFT_SCANNER_INTAKE);
     is_str(status->last_error, "the stage is broken", "the error is shown");
     ok(status->failures >= 2, "the failures are counted");
-    ok(!status_of(&stage, arena, EXPIRY)->last_error, "the others are well");
+    ok(!status_of(&stage, arena, EXPIRY)->last_error, "other scanners have no error");
     set(&stage, &stage.fails[WEFT_SCANNER_INTAKE], false);
     set(&stage, &stage.stuck[PROMOTER], false);
     ok(reaches(&stage, &stage.passes[PROMOTER], 20), "the scanner that was stuck goes on");

@@ -85,7 +85,7 @@ static void test_refused_texts(void)
     };
     uint8_t hash[WEFT_TOKEN_HASH];
     int32_t id;
-    ok(weft_token_parse("weft_1_" SECRET, &id, hash), "this is one");
+    ok(weft_token_parse("weft_1_" SECRET, &id, hash), "a token with every part is read");
     for (size_t i = 0; i < WEFT_LEN(row); i++)
         ok(!weft_token_parse(row[i], &id, hash), "'%s' is none", row[i]);
     ok(!weft_token_parse(NULL, &id, hash), "nothing is none");

@@ -163,13 +163,15 @@ static const struct trip trip[] = {
      "\"seen_at\":\"2026-01-01T00:00:00.002Z\",\"settings\":{\"a\":[1, {}]}}"},
     {"scanner", &weft_wire_scanner,
      "{\"name\":\"n\",\"replica\":" ID ",\"host\":\"h\",\"enabled\":true,\"interval_ms\":1000,"
-     "\"batch\":5,\"namespace\":\"x\",\"partitions\":[0,127],\"passes\":9,\"failures\":1,"
+     "\"batch\":5,\"pause_ms\":100,\"namespace\":\"x\",\"partitions\":[0,127],\"passes\":9,"
+     "\"failures\":1,"
      "\"last_pass_at\":\"2026-01-01T00:00:00.001Z\",\"duration_ms\":12,"
      "\"next_at\":\"2026-01-01T00:00:00.002Z\",\"lag_ms\":34,\"last_error\":\"e\","
      "\"counters\":{\"processed\":3,\"ended\":0}}"},
     {"scanner that never ran", &weft_wire_scanner,
      "{\"name\":\"n\",\"replica\":" ID ",\"host\":null,\"enabled\":false,\"interval_ms\":0,"
-     "\"batch\":0,\"namespace\":null,\"partitions\":null,\"passes\":0,\"failures\":0,"
+     "\"batch\":0,\"pause_ms\":0,\"namespace\":null,\"partitions\":null,\"passes\":0,\"failures\":"
+     "0,"
      "\"last_pass_at\":null,\"duration_ms\":0,\"next_at\":null,\"lag_ms\":0,"
      "\"last_error\":null,\"counters\":{}}"},
     {"pass", &weft_wire_pass,

@@ -20,7 +20,7 @@ static void test_once(struct world *w)
     start(w, worker);
     ok(box_wait(&w->box, &w->box.ended, JOBS + 1), "%s: all are handled", w->store);
     is_int(weft_worker_stop(worker), 0, "%s: no handler is left running", w->store);
-    ok(each_once(&w->box, JOBS), "%s: each once", w->store);
+    ok(each_once(&w->box, JOBS), "%s: each job runs once", w->store);
     is_int(count_in(w, WEFT_STATE_SUCCEEDED), JOBS + 1, "%s: all have succeeded", w->store);
     struct weft_worker_stats stats;
     weft_worker_stats(worker, &stats);
@@ -51,7 +51,7 @@ static void test_kinds(struct world *w)
     ok(box_wait(&w->box, &w->box.ended, 10), "%s: its kind is done", w->store);
     (void)weft_worker_stop(worker);
     is_int(describe(w, &other).epoch, 0, "%s: another kind was never claimed", w->store);
-    is_int(describe(w, &lane).epoch, 0, "%s: nor another lane", w->store);
+    is_int(describe(w, &lane).epoch, 0, "%s: another lane was never claimed", w->store);
     weft_worker_free(worker);
 }
 
@@ -76,10 +76,10 @@ static void test_rest(struct world *w)
     start(w, worker);
     for (size_t i = 0; i < WEFT_LEN(id); i++)
         id[i] = submit(w, &(struct weft_spec){.kind = kind[i]});
-    ok(box_wait(&w->box, &w->box.ended, 10), "%s: its kind has its handler", w->store);
-    ok(box_wait(&w->box, &w->box.begun, 3), "%s: and the others have theirs", w->store);
+    ok(box_wait(&w->box, &w->box.ended, 10), "%s: its kind has a handler of its own", w->store);
+    ok(box_wait(&w->box, &w->box.begun, 3), "%s: the other kinds have the general one", w->store);
     (void)weft_worker_stop(worker);
-    ok(each_once(&w->box, 10), "%s: each once", w->store);
+    ok(each_once(&w->box, 10), "%s: each job runs once", w->store);
     is_int(w->box.begun, 3, "%s: nor more often", w->store);
     for (size_t i = 0; i < WEFT_LEN(id); i++)
         is_int(describe(w, &id[i]).state, WEFT_STATE_SUCCEEDED, "%s: kind %s is done", w->store,
@@ -109,7 +109,7 @@ static void test_many(struct world *w)
         completed += stats.completed;
         weft_worker_free(worker[i]);
     }
-    ok(each_once(&w->box, JOBS), "%s: each once", w->store);
+    ok(each_once(&w->box, JOBS), "%s: each job runs once", w->store);
     is_int(completed, JOBS, "%s: together they completed all", w->store);
     is_int(count_in(w, WEFT_STATE_SUCCEEDED), JOBS, "%s: all have succeeded", w->store);
     weft_close(second);

@@ -103,7 +103,7 @@ static void test_waited(struct world *w)
     ok(box_wait(&w->box, &w->box.ended, BEFORE + AFTER), "%s: the quick jobs are done in the end",
        w->store);
     weft_worker_free(worker);
-    ok(each_once(&w->box, BEFORE + AFTER), "%s: each once", w->store);
+    ok(each_once(&w->box, BEFORE + AFTER), "%s: each job runs once", w->store);
 }
 
 /* Goes away as soon as it is asked to. */

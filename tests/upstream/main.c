@@ -248,7 +248,7 @@ static void open_listener(const char *address, int port)
         die("stdout");
 }
 
-/* What is not a connection is told apart by its address. */
+/* Events of sources that are not connections are recognized by the address of their file. */
 static void watch_file(const int *file)
 {
     struct epoll_event event = {.events = EPOLLIN, .data.ptr = (void *)file};

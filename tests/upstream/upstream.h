@@ -113,7 +113,7 @@ struct connection {
     struct request request;
     void (*step)(struct connection *connection); /* NULL: the answer is complete */
     int64_t wake_us;                             /* 0: does not wait */
-    size_t heap_at;                              /* its place among those that wait, from 1 */
+    size_t heap_at;                              /* its place in the heap of waiters, from 1 */
     int64_t count, limit;                        /* of the steps */
     struct bytes more;                           /* sent piece by piece */
     size_t more_at;

@@ -31,6 +31,7 @@
 #define CLAIM_US         (150 * WEFT_MS) /* in which a claim is answered when there is work */
 #define OUTAGE_GRACE_US  (10 * WEFT_SECOND)
 #define PASS_MOST_US     (20 * WEFT_MS) /* jobs wait meanwhile */
+#define PURGE_LOOK_US    (10 * WEFT_SECOND)
 
 static weft_usec earlier(weft_usec a, weft_usec b)
 {
@@ -115,6 +116,8 @@ static void begin_passes(struct weft_worker *worker)
         /* The inbox has no due time: it is looked at as often as the worker looks for work. */
         if (p == WEFT_SCANNER_INTAKE)
             interval_us = earlier(interval_us, worker->options.poll_ms * WEFT_MS);
+        if (p == WEFT_SCANNER_PURGE) /* no poll says when something was deleted */
+            interval_us = earlier(interval_us, PURGE_LOOK_US);
         weft_pace_init(&worker->pass[p], worker->remote ? 0 : interval_us, weft_mono_us());
     }
 }
@@ -137,6 +140,8 @@ static void run_pass(struct weft_worker *worker, enum weft_scanner pass)
                                       .more = report.more,
                                       .due_us = mono_of(worker, report.next_due_us)};
     weft_pace_end(pace, &run, weft_mono_us());
+    if (run.more && weft_scanner_info(pass)->pause_us > 0)
+        pace->hold_us = pace->ended_us + weft_scanner_info(pass)->pause_us;
     if (worker->outage_us)
         end_outage(worker);
     if (report.handled > 0)

@@ -4,8 +4,8 @@
  * The calls of a handler about waiting, and what becomes of a job whose suspend was satisfied at
  * once: it keeps its lease, and its handler is called again with the signals.
  *
- * Such a job could go round for ever: the store judges the waitpoints that a lease has taken by the
- * same signals each time they are named. So a call must bring a signal that the handler did not
+ * Such a job could repeat that for ever: the store judges the waitpoints that a lease has taken by
+ * the same signals each time they are named. So a call must bring a signal that the handler did not
  * have. Where not all signals come along their number does not tell; then the calls are counted.
  */
 

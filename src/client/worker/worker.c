@@ -36,9 +36,9 @@ enum {
     CALL_MS = 10000,        /* how long a call to a server may take */
     LAST_WORD_MS = 2000,    /* after the grace, for giving back leases that handlers still hold */
     HOST_MAX = 64,
-    LOOK_FIRST_MS = 20,    /* how soon a call that waits on a store looks again, */
-    LOOK_SLOWEST_MS = 250, /* how rarely it gets, */
-    LOOK_LEAST_MS = 5,     /* and how often at most, however often it is woken */
+    LOOK_FIRST_MS = 20,    /* the first pause between two looks of a call that waits on a store, */
+    LOOK_SLOWEST_MS = 250, /* the longest, */
+    LOOK_LEAST_MS = 5,     /* and the shortest, however often it is woken */
 };
 
 /* ---- Small things ---------------------------------------------------------------------------- */

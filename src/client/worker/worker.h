@@ -166,7 +166,7 @@ struct weft_worker {
     pthread_cond_t held; /* for the watcher: there are leases to watch, or the worker stops */
     pthread_cond_t done; /* for weft_worker_stop(): the keeper has ended */
     bool started, stopping, ended;
-    bool poked;           /* the keeper should look around */
+    bool poked;           /* the keeper should check its lists now */
     bool claim_now;       /* woken: there is work */
     bool progressed;      /* a handler has reported progress */
     weft_usec delayed_us; /* the store's time; the earliest delayed execution heard of */

@@ -356,7 +356,7 @@ const struct weft_command weft_command_budget = {
     .about =
         "A budget limits what executions spend in a period, in dimensions of your choice: tokens, "
         "cents, seconds. It is for the executions that it matches by lane, kind and tenant, and "
-        "for those that name it (weft submit --budget). A claim reserves what an execution is "
+        "for executions that name it (weft submit --budget). A claim reserves what an execution is "
         "expected to spend: its --cost, or else the estimate of the dimension. Its worker reports "
         "what it has spent, and what was not spent is given back at its end.\n\n"
         "A claim takes what fits into the hard limits together with what is reserved. A report "

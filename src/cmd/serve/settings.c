@@ -234,18 +234,25 @@ static enum weft_rc read_rule(char *name, struct weft_scanner_setting *setting,
     return rc;
 }
 
-enum weft_rc weft_scan_rules_read(const char *text,
-                                  struct weft_scanner_setting setting[WEFT_SCANNER_COUNT],
-                                  struct weft_err *err)
+static enum weft_rc read_rules(const char *text,
+                               struct weft_scanner_setting setting[WEFT_SCANNER_COUNT],
+                               struct weft_err *err)
 {
     char *copy = weft_strdup(text ? text : ""), *rest;
     enum weft_rc rc = WEFT_OK;
-    weft_scanner_defaults(setting);
     for (char *rule = strtok_r(copy, " \t;", &rest); rule && !rc;
          rule = strtok_r(NULL, " \t;", &rest))
         rc = read_rule(rule, setting, err);
     free(copy);
     return rc;
+}
+
+enum weft_rc weft_scan_rules_read(const char *text,
+                                  struct weft_scanner_setting setting[WEFT_SCANNER_COUNT],
+                                  struct weft_err *err)
+{
+    weft_scanner_defaults(setting);
+    return read_rules(text, setting, err);
 }
 
 /* ---- One value ------------------------------------------------------------------------------- */
@@ -286,6 +293,8 @@ static bool read_number(const struct weft_setting *setting, const struct weft_se
         [WEFT_SETTING_NUMBER] = {"a whole number", "", weft_number_typed, 1},
         [WEFT_SETTING_SECONDS] = {"a duration of whole seconds, like 30s or 5m", " seconds",
                                   weft_duration_typed, 1000},
+        [WEFT_SETTING_MILLIS] = {"a duration, like 100ms or 2s", " milliseconds",
+                                 weft_duration_typed, 1},
         [WEFT_SETTING_BYTES] = {"a size, like 64MiB", " bytes", weft_size_typed, 1},
     };
     char text[128];
@@ -330,6 +339,7 @@ static bool apply(const struct weft_setting *setting, const struct weft_setting_
         return true;
     case WEFT_SETTING_NUMBER:
     case WEFT_SETTING_SECONDS:
+    case WEFT_SETTING_MILLIS:
         if (!read_number(setting, value, &number))
             return false;
         *(uint32_t *)place = (uint32_t)number;
@@ -463,7 +473,8 @@ static bool complain_of(const char *name, const char *text, const struct weft_se
     return complain(text, &weft_settings[i], &value[i]);
 }
 
-/* Applies the settings `scanners` and `scan` together. */
+/* Applies `scanners`, `purge_batch`, `purge_pause` and `scan` together: a rule has the last word.
+ */
 static bool read_scanners(const struct weft_setting_value *value,
                           struct weft_serve_settings *settings)
 {
@@ -471,7 +482,10 @@ static bool read_scanners(const struct weft_setting_value *value,
     bool runs[WEFT_SCANNER_COUNT] = {0};
     if (weft_scan_list_read(settings->scanners, runs, &err))
         return complain_of("scanners", err.text, value);
-    if (weft_scan_rules_read(settings->scan, settings->scanner, &err))
+    weft_scanner_defaults(settings->scanner);
+    settings->scanner[WEFT_SCANNER_PURGE].batch = settings->purge_batch;
+    settings->scanner[WEFT_SCANNER_PURGE].pause_us = settings->purge_pause_ms * WEFT_MS;
+    if (read_rules(settings->scan, settings->scanner, &err))
         return complain_of("scan", err.text, value);
     for (size_t i = 0; i < WEFT_SCANNER_COUNT; i++)
         if (!runs[i])

@@ -16,6 +16,7 @@ enum weft_setting_kind {
     WEFT_SETTING_WORD,    /* one of `complete` */
     WEFT_SETTING_NUMBER,  /* uint32_t */
     WEFT_SETTING_SECONDS, /* uint32_t, typed as a duration */
+    WEFT_SETTING_MILLIS,  /* the same, in milliseconds */
     WEFT_SETTING_BYTES,   /* uint64_t, typed as a size */
     WEFT_SETTING_SWITCH,  /* bool: yes, no, true, false, on, off, 1, 0 */
 };
@@ -41,6 +42,7 @@ struct weft_serve_settings {
     struct weft_server_config server;
     const char *scanners;                                    /* as typed: see below */
     const char *scan;                                        /* the same */
+    uint32_t purge_batch, purge_pause_ms;                    /* of the scanner `purge` */
     struct weft_scanner_setting scanner[WEFT_SCANNER_COUNT]; /* what they say; server has it too */
     const char *log_level;
     const char *log_format;

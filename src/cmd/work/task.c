@@ -14,7 +14,7 @@
 
 enum {
     SHORT_ID = 8,      /* the last letters: the first ones are the time and alike for all */
-    NEAR_MAX_MS = 10,  /* how often a handler with nothing to do looks around */
+    NEAR_MAX_MS = 10,  /* how often a handler with nothing to do checks for work */
     SUMMARY_MAX = 120, /* bytes of a message in a status line */
 };
 

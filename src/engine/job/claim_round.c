@@ -204,8 +204,8 @@ static uint32_t planned_before(const struct weft_claiming *all,
 }
 
 /* Prepares the look at the heads; false: no queue goes by them. The twin statements take the same
- * parameters. Behind the heads that earlier claims of the call take there are those of this one. A
- * queue under a budget is looked at in any case: many that are closed must not take turns. */
+ * parameters. The heads for this claim lie behind the heads that earlier claims of the call take. A
+ * queue under a budget is looked at in any case: many closed queues must not take turns. */
 static bool ask_for_heads(struct weft_tx *tx, const struct weft_claiming *all,
                           const struct weft_claim_request *request, struct weft_call *call)
 {

@@ -44,8 +44,8 @@ struct weft_locked_budgets {
 size_t weft_budget_ref_add(struct weft_budget_ref *ref, size_t *count, int32_t ns,
                            const char *name);
 
-/* Locks the budgets, each named once, in the order of ids, and begins the next period of those
- * whose period is over. Names without a budget are left out. */
+/* Locks the budgets, each named once, in the order of ids, and begins the next period of a
+ * budget whose period is over. Names without a budget are left out. */
 WEFT_MUST_CHECK enum weft_rc weft_budgets_lock(struct weft_tx *tx,
                                                const struct weft_budget_ref *ref, size_t count,
                                                struct weft_locked_budgets *ret_locked,
@@ -80,7 +80,8 @@ size_t weft_budgets_write(const struct weft_locked_budgets *locked, struct weft_
 WEFT_MUST_CHECK enum weft_rc weft_budgets_begin(struct weft_tx *tx,
                                                 const struct weft_locked_budgets *locked,
                                                 struct weft_err *err);
-/* The same, of those whose period is over. locked->begun: it did, so what was read is old. */
+/* The same for budgets whose period is over. locked->begun: a period was begun, so rows that were
+ * read before are old. */
 WEFT_MUST_CHECK enum weft_rc weft_budgets_begin_over(struct weft_tx *tx,
                                                      struct weft_locked_budgets *locked,
                                                      struct weft_err *err);

@@ -16,7 +16,7 @@ struct weft_lease_end {
     int32_t queue; /* of its execution; 0: not known */
 };
 
-/* Settles those of these leases that have ended; one may stand twice. ret_settled (may be NULL):
+/* Settles the listed leases that have ended; a lease may be listed twice. ret_settled (or NULL):
  * how many rows of the ledger were closed. */
 WEFT_MUST_CHECK enum weft_rc weft_engine_settle(struct weft_engine *engine,
                                                 const struct weft_lease_end *ended, size_t count,

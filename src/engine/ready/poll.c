@@ -45,7 +45,8 @@ static weft_usec due_after(struct weft_opt_i64 moment, weft_usec us)
 }
 
 /* When the scanners of flows have work. */
-static void read_flows(const struct weft_poll_out *row, weft_usec *due_us)
+static void read_flows(struct weft_engine *engine, const struct weft_poll_out *row,
+                       weft_usec *due_us)
 {
     if (row->what == WEFT_POLL_HINTS) {
         weft_usec group_us = due_after(row->b, WEFT_FLOW_LEFT_US);
@@ -56,6 +57,9 @@ static void read_flows(const struct weft_poll_out *row, weft_usec *due_us)
     } else {
         due_us[WEFT_SCANNER_CANCEL_BACKLOG] =
             row->a.value ? 0 : due_after(row->b, WEFT_FLOW_STAGE_US);
+        /* Now, and not long ago: a pass in vain, while others held all that was left, is no reason
+         * not to look again. */
+        due_us[WEFT_SCANNER_PURGE] = row->c.value ? weft_clock_now(engine->clock) : WEFT_NEVER;
     }
 }
 
@@ -98,8 +102,10 @@ static void read_state(struct weft_engine *engine, const struct weft_poll_out *r
         read_waiting(engine, row, poll->due_us);
     else if (row->what == WEFT_POLL_GATES)
         poll->due_us[WEFT_SCANNER_UNBLOCK] = walks(row, &engine->gates_walk_us);
+    else if (row->what == WEFT_POLL_ENDPOINTS)
+        poll->endpoints = row->a.value;
     else if (row->what == WEFT_POLL_HINTS || row->what == WEFT_POLL_FLOWS)
-        read_flows(row, poll->due_us);
+        read_flows(engine, row, poll->due_us);
     else if (row->what == WEFT_POLL_SCHEMA)
         weft_version_seen(engine, row->a.value, row->b.value);
     else if (row->what == WEFT_POLL_RETIRED)
@@ -203,6 +209,8 @@ enum weft_rc weft_engine_poll(struct weft_engine *engine, struct weft_arena *are
     read_rows(engine, &rows, arena, &poll, &list);
     weft_names_retired_seen(&engine->names, began_us);
     rc = weft_budget_rules_seen(engine, poll.budgets, err);
+    if (!rc)
+        rc = weft_endpoints_seen(engine, poll.endpoints, err);
     if (rc)
         return rc;
     if (whole) {

@@ -141,7 +141,7 @@ static const struct weft_suspension_read_out *find_suspension(struct due *due,
     return NULL;
 }
 
-/* Suspensions that timed out: what becomes of the execution is as its worker asked. */
+/* A suspension timed out; when the worker suspended, it chose what happens to the execution. */
 static void end_suspension(struct due *due, struct weft_change *change)
 {
     static const enum weft_event_kind kind[] = {

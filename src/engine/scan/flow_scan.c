@@ -289,24 +289,21 @@ static enum weft_rc drain_all(struct weft_pass *pass, struct weft_err *err)
 }
 
 /*
- * Cancels the remaining members of cancelled flows, if the caller did not wait or died; and removes
- * flows whose submission was interrupted.
+ * Cancels the remaining members of cancelled flows, if the caller did not wait or died; and gives
+ * flows whose submission was interrupted to the scanner `purge`.
  */
 enum weft_rc weft_cancel_backlog_run(struct weft_pass *pass, struct weft_err *err)
 {
     struct weft_call call;
-    struct weft_erased erased = {0};
+    struct weft_rows rows = {0};
     enum weft_rc rc = drain_all(pass, err);
     *weft_call_flows_unfinished(&call, pass->arena) = (struct weft_flows_unfinished_in){
         .before = weft_clock_now(pass->engine->clock) - WEFT_FLOW_STAGE_US,
         .scope = weft_pass_scope(pass)};
     if (!rc)
-        rc = weft_tx_once(pass->engine, WEFT_TX_WRITE, &call, pass->arena, NULL, err);
-    if (!rc)
-        rc = weft_flows_erase(pass, &erased, err);
-    pass->count[REMOVED] = erased.flows;
-    pass->count[FLOWS_LOCKED] += erased.skipped_locked;
-    pass->report.more |= erased.more;
+        rc = weft_tx_once(pass->engine, WEFT_TX_WRITE, &call, pass->arena, &rows, err);
+    pass->count[REMOVED] = rows.count;
+    pass->report.more |= rows.count >= pass->config->batch;
     pass->report.handled = pass->count[PROCESSED] + pass->count[CANCELLED] + pass->count[REMOVED];
     return rc;
 }

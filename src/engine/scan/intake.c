@@ -99,7 +99,7 @@ static enum weft_rc read_cost(const struct weft_json *value, struct weft_arena *
     return rc;
 }
 
-/* What weft_submit_spec() put into one column: see 0031. */
+/* What weft_submit_spec() put into one column: see 0032. */
 static enum weft_rc read_limits(const char *text, struct weft_arena *arena, struct weft_spec *spec,
                                 struct weft_err *err)
 {
@@ -266,7 +266,7 @@ struct intake {
     weft_usec now_us;
     struct weft_submission *valid, *refused;
     size_t valid_count, refused_count;
-    struct weft_submission *existing; /* rows under the id of an execution that is there */
+    struct weft_submission *existing; /* rows under an id that is taken, or is none */
     size_t existing_count, removed_count;
     struct weft_submission **ended; /* refused rows that no other replica took meanwhile */
     size_t ended_count;
@@ -296,7 +296,7 @@ static enum weft_rc sort_rows(struct intake *intake, const struct weft_rows *row
     intake->answer = weft_new_array(intake->arena, struct weft_submit_result, rows->count + 1);
     for (size_t i = 0; i < rows->count; i++) {
         const struct weft_inbox_peek_out *row = &weft_out_inbox_peek(rows)[i];
-        if (row->known) {
+        if (row->known || weft_id_is_zero(&row->id)) { /* zeros mean "none" everywhere else */
             intake->existing[intake->existing_count++] =
                 (struct weft_submission){.id = row->id, .spec.ns = row->namespace};
             continue;
@@ -378,8 +378,8 @@ static enum weft_rc refuse(struct intake *intake, struct weft_err *err)
 }
 
 /*
- * A row under the id of an execution that is there cannot become one, not even a failed one. It is
- * removed and noted, so that it is met once.
+ * A row under the id of an execution that is there, or under zeros, cannot become one, not even a
+ * failed one. It is removed and noted, so that it is met once.
  */
 static enum weft_rc remove_existing(struct intake *intake, struct weft_err *err)
 {
@@ -393,7 +393,9 @@ static enum weft_rc remove_existing(struct intake *intake, struct weft_err *err)
     for (size_t i = 0; i < intake->existing_count; i++) {
         in->row[i].id = intake->existing[i].id;
         in->row[i].namespace = intake->existing[i].spec.ns;
-        in->row[i].reason = "there is an execution with this id";
+        in->row[i].reason = weft_id_is_zero(&intake->existing[i].id)
+                                ? "this id is none"
+                                : "there is an execution with this id";
     }
     enum weft_rc rc = weft_tx_once(intake->engine, WEFT_TX_WRITE, &call, intake->arena, &rows, err);
     intake->removed_count = rc ? 0 : rows.count;

@@ -22,7 +22,11 @@ enum {
     TIMED = 1,
     PARTITIONED = 2,
     TAKES_LEASES = 4,
+    HEAVY = 8,   /* as all that are not timed */
+    PAUSES = 16, /* between two batches */
 };
+
+#define BATCH_PAUSE_US (100 * WEFT_MS)
 
 #define ROW(id, name_, run_, seconds, batch_, batch_most, flags, ...)                              \
     [WEFT_SCANNER_##id] = {.info = {.name = #name_,                                                \
@@ -32,6 +36,8 @@ enum {
                                     .timed = ((flags)&TIMED) != 0,                                 \
                                     .partitioned = ((flags)&PARTITIONED) != 0,                     \
                                     .takes_leases = ((flags)&TAKES_LEASES) != 0,                   \
+                                    .pause_us = ((flags)&PAUSES) != 0 ? BATCH_PAUSE_US : 0,        \
+                                    .heavy = ((flags)&TIMED) == 0 || ((flags)&HEAVY) != 0,         \
                                     .counter = {__VA_ARGS__}},                                     \
                            .run = weft_##run_##_run},
 #define SCANNER(id, name, ...) ROW(id, name, name, __VA_ARGS__)
@@ -74,6 +80,9 @@ static const struct scanner {
             "processed", "looked", "skipped_locked", "removed")
     SCANNER(BUDGET_RESET, budget_reset, 1, WEFT_BATCH_MAX, WEFT_BATCH_MAX, TIMED,
             "processed", "settled", "cancelled", "removed", "folded")
+    SCANNER(PURGE, purge, 600, WEFT_BATCH_MAX, 10 * WEFT_BATCH_MAX,
+            TIMED | PARTITIONED | HEAVY | PAUSES,
+            "processed", "members", "edges", "tombstones", "skipped_locked", "errors")
     /* clang-format on */
 };
 
@@ -103,6 +112,12 @@ struct weft_scope_in weft_pass_scope(const struct weft_pass *pass)
                                   .last = pass->config->partition_last};
 }
 
+uint32_t weft_pass_share(const struct weft_pass *pass)
+{
+    uint32_t batch = pass->config->batch;
+    return pass->engine->pool.writers == 1 && batch > BATCH_ALONE ? BATCH_ALONE : batch;
+}
+
 void weft_pass_rest(weft_usec pause_us)
 {
     const struct timespec pause = {
@@ -124,9 +139,8 @@ static enum weft_rc resolve(struct weft_pass *pass, struct weft_pass_config *con
     if (config->batch == 0)
         config->batch = info->batch;
     /* A pass that is one transaction: it says that there is more, and others write in between. */
-    if (pass->engine->pool.writers == 1 && scanners[pass->scanner].run == weft_due_run &&
-        config->batch > BATCH_ALONE)
-        config->batch = BATCH_ALONE;
+    if (scanners[pass->scanner].run == weft_due_run)
+        config->batch = weft_pass_share(pass);
     if (config->partition_last == 0)
         config->partition_last = WEFT_PARTITIONS - 1;
     /* The rows of the inbox have namespaces as texts, which no other row may have yet. */

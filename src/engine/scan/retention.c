@@ -12,7 +12,8 @@
  * Removal is not urgent, so it yields: batches are small and bounded in bytes, because freeing
  * large payloads costs per page, and a pause between two batches lets other transactions use the
  * disk, a core or SQLite's one writer. A pass ends after a while and reports that there is more.
- * Members of flows are not removed here, but with their flow (flow_removal.c).
+ * Members of flows are not removed here, but with their flow: a pass marks the flows that are past
+ * their retention, and the scanner `purge` removes what is marked.
  */
 
 #include "base/arena.h"
@@ -256,16 +257,38 @@ static enum weft_rc run(struct removal *removal, struct weft_err *err)
     return rc;
 }
 
-/* Flows go whole, with their members. */
+/* ---- Flows ----------------------------------------------------------------------------------- */
+
+/* How long a flow is kept: as an execution with that end and default settings. */
+static weft_usec keeps(enum weft_flow_state state)
+{
+    static const enum weft_state like[] = {
+        [WEFT_FLOW_SUCCEEDED] = WEFT_STATE_SUCCEEDED,
+        [WEFT_FLOW_FAILED] = WEFT_STATE_FAILED,
+        [WEFT_FLOW_CANCELLED] = WEFT_STATE_CANCELLED,
+    };
+    const struct weft_rules none = {0};
+    return weft_policy_keeps(&none, 0, like[state]);
+}
+
+/* Marks the flows that are past their retention; the scanner `purge` removes them. */
 static enum weft_rc retire_flows(struct weft_pass *pass, struct weft_err *err)
 {
-    struct weft_erased erased = {0};
-    enum weft_rc rc = weft_flows_retire(pass, &erased, err);
-    pass->count[PROCESSED] += erased.members;
-    pass->count[SKIPPED_LOCKED] += erased.skipped_locked;
-    pass->count[FLOWS] = erased.flows;
-    pass->report.handled += erased.members + erased.flows;
-    pass->report.more |= erased.more;
+    static const enum weft_flow_state ended[] = {WEFT_FLOW_SUCCEEDED, WEFT_FLOW_FAILED,
+                                                 WEFT_FLOW_CANCELLED};
+    struct weft_call call;
+    struct weft_rows rows = {0};
+    weft_usec now_us = weft_clock_now(pass->engine->clock);
+    struct weft_flows_kept_in *kept = weft_call_flows_kept(&call, pass->arena, WEFT_LEN(ended));
+    for (size_t i = 0; i < WEFT_LEN(ended); i++) {
+        kept->row[i].state = ended[i];
+        kept->row[i].until = now_us - keeps(ended[i]);
+    }
+    kept->scope = weft_pass_scope(pass);
+    enum weft_rc rc = weft_tx_once(pass->engine, WEFT_TX_WRITE, &call, pass->arena, &rows, err);
+    pass->count[FLOWS] = rows.count;
+    pass->report.handled += rows.count;
+    pass->report.more |= rows.count >= pass->config->batch;
     return rc;
 }
 

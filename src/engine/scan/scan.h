@@ -36,27 +36,18 @@ typedef enum weft_rc weft_pass_fn(struct weft_pass *pass, struct weft_err *err);
 weft_pass_fn weft_due_run, weft_intake_run, weft_worker_expiry_run, weft_invariant_check_run,
     weft_retention_run, weft_dependency_run, weft_edge_cancel_dispatcher_run,
     weft_edge_cancel_reconciler_run, weft_cancel_backlog_run, weft_unused_names_run,
-    weft_waitpoint_expiry_run, weft_unblock_run, weft_budget_reset_run;
+    weft_waitpoint_expiry_run, weft_unblock_run, weft_budget_reset_run, weft_purge_run;
 
 /* The parameters that the statements of all passes have. */
 struct weft_scope_in weft_pass_scope(const struct weft_pass *pass);
+
+/* One transaction takes so many rows of a batch: all, or a part where one writes at a time. */
+uint32_t weft_pass_share(const struct weft_pass *pass);
 
 /* Pauses between two transactions of a pass that is not urgent, for 5 ms at most. */
 void weft_pass_rest(weft_usec pause_us);
 
 /* A pass over flows has used up its time. */
 bool weft_flow_pass_late(const struct weft_pass *pass);
-
-struct weft_erased {
-    uint64_t flows, members, skipped_locked;
-    bool more;
-};
-/* Continues to remove the marked flows. Adds to *ret_erased. */
-WEFT_MUST_CHECK enum weft_rc weft_flows_erase(const struct weft_pass *pass,
-                                              struct weft_erased *ret_erased, struct weft_err *err);
-/* Marks flows that are deleted or past their retention, and continues to remove marked flows. */
-WEFT_MUST_CHECK enum weft_rc weft_flows_retire(const struct weft_pass *pass,
-                                               struct weft_erased *ret_erased,
-                                               struct weft_err *err);
 
 #endif

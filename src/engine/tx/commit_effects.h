@@ -81,7 +81,7 @@ struct weft_commit_effects {
     size_t flows, flow_room;
     const char **gate; /* gates that may admit, some perhaps twice */
     size_t gates, gate_room;
-    struct weft_lease_end *lease; /* under budgets, besides those of `changes` */
+    struct weft_lease_end *lease; /* leases under budgets that ended, besides leases in `changes` */
     size_t leases, lease_room;
     int32_t *worker; /* workers of leases that began to drain, each once */
     size_t workers, worker_room;

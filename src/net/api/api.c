@@ -11,6 +11,7 @@
 #include "base/json.h"
 #include "base/limits.h"
 #include "core/cursor.h"
+#include "core/spec.h"
 #include "engine/call.h"
 #include "net/api/api_counts.h"
 #include "net/api/handlers.h"
@@ -92,7 +93,8 @@ enum weft_rc weft_api_reply_page(struct weft_request *request, const struct weft
         weft_wire_write(request->route->op->gives, (const char *)page->item + i * page->stride,
                         &out);
     weft_json_end_array(&out);
-    weft_json_add_text(&out, "next", page->next);
+    if (request->route->shape == WEFT_SHAPE_PAGE)
+        weft_json_add_text(&out, "next", page->next);
     if (page->looked_to_us) {
         weft_json_key(&out, "looked_to");
         weft_wire_put_moment(&out, page->looked_to_us);
@@ -131,6 +133,20 @@ enum weft_rc weft_api_read_message(struct weft_request *request, void *ret_messa
 {
     const struct weft_route *route = request->route;
     return weft_request_read(request, route->may_be_empty, route->op->takes, ret_message, err);
+}
+
+enum weft_rc weft_api_read_named(struct weft_request *request, const char *what, void *ret_message,
+                                 struct weft_err *err)
+{
+    const char **name = ret_message, *path = weft_request_path(request, what);
+    enum weft_rc rc = weft_name_check(path, what, err);
+    if (!rc)
+        rc = weft_api_read_message(request, ret_message, err);
+    if (!rc && *name && strcmp(*name, path) != 0)
+        rc = weft_fail_field(err, WEFT_INVALID_VALUE, what,
+                             "the path names another %s than the body", what);
+    *name = path;
+    return rc;
 }
 
 enum weft_rc weft_api_read_nothing(struct weft_request *request, struct weft_err *err)
@@ -175,7 +191,7 @@ enum weft_rc weft_api_read(struct weft_request *request, struct weft_err *err)
     return rc;
 }
 
-/* request->state is the argument. An answer of bytes, or of one message. */
+/* request->state is the argument. An answer of bytes, of one message, or of a list of messages. */
 enum weft_rc weft_api_run(struct weft_request *request, struct weft_err *err)
 {
     const struct weft_route *route = request->route;
@@ -184,16 +200,28 @@ enum weft_rc weft_api_run(struct weft_request *request, struct weft_err *err)
         struct weft_lane lane;
         struct weft_gate gate;
         struct weft_budget budget;
+        struct weft_endpoint endpoint;
         struct weft_why why;
         struct weft_waiting waiting;
+        struct weft_waitpoint waitpoint;
+        struct weft_flows
+            list; /* every list of weft.h begins like it, but for what its items are */
     } out = {0};
-    const struct weft_op_call call = {.op = (enum weft_op)(route->op - weft_ops),
+    const struct weft_op_info *op = route->op;
+    const struct weft_op_call call = {.op = (enum weft_op)(op - weft_ops),
                                       .ns = request->ns,
                                       .in = request->state,
                                       .count = 1,
                                       .out = &out,
                                       .arena = request->arena};
     enum weft_rc rc = weft_engine_call(request->server->engine, &call, err);
+    if (!rc && (route->shape == WEFT_SHAPE_PAGE || route->shape == WEFT_SHAPE_ITEMS))
+        return weft_api_reply_page(request,
+                                   &(struct weft_api_page){.item = out.list.item,
+                                                           .stride = weft_wire_size(op->gives),
+                                                           .count = out.list.count,
+                                                           .next = out.list.next,
+                                                           .looked_to_us = out.list.looked_to_us});
     if (rc || route->shape != WEFT_SHAPE_BYTES)
         return weft_api_reply(request, rc, &out);
     weft_reply_bytes(request, out.bytes.data, out.bytes.size,

@@ -40,7 +40,8 @@ WEFT_MUST_CHECK enum weft_rc weft_api_paging(const struct weft_request *request,
 WEFT_MUST_CHECK enum weft_rc weft_api_wait_until(const struct weft_request *request,
                                                  weft_usec *ret_until_us, struct weft_err *err);
 
-/* {"items":[...],"next":...}: items as the operation gives them */
+/* {"items":[...],"next":...}: items as the operation gives them; no "next" in a list of all items
+ */
 struct weft_api_page {
     const void *item;
     size_t stride, count;
@@ -68,6 +69,12 @@ WEFT_MUST_CHECK enum weft_rc weft_api_check_unbound(const struct weft_request *r
 /* The body as the message that the operation takes. */
 WEFT_MUST_CHECK enum weft_rc weft_api_read_message(struct weft_request *request, void *ret_message,
                                                    struct weft_err *err);
+/*
+ * The same for a message whose first member is its name, which the path has too, as the parameter
+ * `what`: the answer of GET may be sent back as it is.
+ */
+WEFT_MUST_CHECK enum weft_rc weft_api_read_named(struct weft_request *request, const char *what,
+                                                 void *ret_message, struct weft_err *err);
 /* A body that may be missing or {}, and holds nothing. */
 WEFT_MUST_CHECK enum weft_rc weft_api_read_nothing(struct weft_request *request,
                                                    struct weft_err *err);

@@ -96,7 +96,7 @@ static enum weft_rc reply_by_name(struct weft_request *request, const char *name
 
 /* ---- Lanes ----------------------------------------------------------------------------------- */
 
-static_assert(offsetof(struct weft_lane, name) == 0, "lists find the name there");
+static_assert(offsetof(struct weft_lane, name) == 0, "lists and the path find the name there");
 
 enum weft_rc weft_lanes_run(struct weft_request *request, struct weft_err *err)
 {
@@ -125,20 +125,8 @@ enum weft_rc weft_lane_read(struct weft_request *request, struct weft_err *err)
 
 enum weft_rc weft_lane_put_read(struct weft_request *request, struct weft_err *err)
 {
-    struct weft_lane *lane = weft_new(request->arena, struct weft_lane);
-    enum weft_rc rc = weft_lane_read(request, err);
-    if (!rc)
-        rc = weft_api_read_message(request, lane, err);
-    if (rc)
-        return rc;
-    const char *name = weft_request_path(request, "lane");
-    /* The answer of GET may be sent back as it is. */
-    if (lane->name && strcmp(lane->name, name) != 0)
-        return weft_fail_field(err, WEFT_INVALID_VALUE, "lane",
-                               "the path names another lane than the body");
-    lane->name = name;
-    request->state = lane;
-    return WEFT_OK;
+    request->state = weft_new(request->arena, struct weft_lane);
+    return weft_api_read_named(request, "lane", request->state, err);
 }
 
 enum weft_rc weft_lane_put_run(struct weft_request *request, struct weft_err *err)

@@ -7,8 +7,10 @@
 #include "net/api/api.h"
 #include "net/api/handlers.h"
 #include "net/server.h"
+#include "weft/limits.h"
 
-#include <string.h>
+#include <assert.h>
+#include <stddef.h>
 
 static enum weft_rc read_name(struct weft_request *request, const char **ret_name,
                               struct weft_err *err)
@@ -25,24 +27,16 @@ enum weft_rc weft_budget_read(struct weft_request *request, struct weft_err *err
     return rc || !request->route->may_be_empty ? rc : weft_api_read_nothing(request, err);
 }
 
+static_assert(offsetof(struct weft_budget, name) == 0, "the path gives the name");
+
 enum weft_rc weft_budget_put_read(struct weft_request *request, struct weft_err *err)
 {
     struct weft_budget *budget = weft_new(request->arena, struct weft_budget);
-    const char *name;
-    enum weft_rc rc = read_name(request, &name, err);
-    if (!rc)
-        rc = weft_api_read_message(request, budget, err);
-    if (rc)
-        return rc;
-    /* The answer of GET may be sent back as it is. */
-    if (budget->name && strcmp(budget->name, name) != 0)
-        return weft_fail_field(err, WEFT_INVALID_VALUE, "budget",
-                               "the path names another budget than the body");
-    budget->name = name;
+    request->state = budget;
+    enum weft_rc rc = weft_api_read_named(request, "budget", budget, err);
     if (budget->anchor_us == 1) /* 1970-01-01: see read_moment() of the wire */
         budget->anchor_us = 0;
-    request->state = budget;
-    return WEFT_OK;
+    return rc;
 }
 
 enum weft_rc weft_budget_put_run(struct weft_request *request, struct weft_err *err)
@@ -54,16 +48,6 @@ enum weft_rc weft_budget_put_run(struct weft_request *request, struct weft_err *
     if (!rc)
         rc = weft_engine_budget(engine, request->ns, put->name, request->arena, &budget, err);
     return weft_api_reply(request, rc, &budget);
-}
-
-enum weft_rc weft_budgets_run(struct weft_request *request, struct weft_err *err)
-{
-    struct weft_budgets budgets;
-    enum weft_rc rc =
-        weft_engine_budgets(request->server->engine, request->state, request->arena, &budgets, err);
-    return rc ? rc
-              : weft_api_reply_page(request,
-                                    &WEFT_API_PAGE(budgets.item, budgets.count, budgets.next));
 }
 
 enum weft_rc weft_ledger_read(struct weft_request *request, struct weft_err *err)
@@ -78,14 +62,4 @@ enum weft_rc weft_ledger_read(struct weft_request *request, struct weft_err *err
     asking->after = paging.after;
     request->state = asking;
     return rc;
-}
-
-enum weft_rc weft_ledger_run(struct weft_request *request, struct weft_err *err)
-{
-    struct weft_ledger ledger;
-    enum weft_rc rc =
-        weft_engine_ledger(request->server->engine, request->state, request->arena, &ledger, err);
-    return rc ? rc
-              : weft_api_reply_page(request,
-                                    &WEFT_API_PAGE(ledger.item, ledger.count, ledger.next));
 }

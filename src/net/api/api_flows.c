@@ -195,18 +195,6 @@ enum weft_rc weft_flows_read(struct weft_request *request, struct weft_err *err)
     return WEFT_OK;
 }
 
-enum weft_rc weft_flows_run(struct weft_request *request, struct weft_err *err)
-{
-    struct weft_flows flows;
-    enum weft_rc rc =
-        weft_engine_flows(request->server->engine, request->state, request->arena, &flows, err);
-    if (rc)
-        return rc;
-    struct weft_api_page page = WEFT_API_PAGE(flows.item, flows.count, flows.next);
-    page.looked_to_us = flows.looked_to_us;
-    return weft_api_reply_page(request, &page);
-}
-
 /* ---- Cancelling ------------------------------------------------------------------------------ */
 
 enum {

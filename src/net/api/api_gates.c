@@ -7,8 +7,10 @@
 #include "net/api/api.h"
 #include "net/api/handlers.h"
 #include "net/server.h"
+#include "weft/limits.h"
 
-#include <string.h>
+#include <assert.h>
+#include <stddef.h>
 
 enum weft_rc weft_gate_read(struct weft_request *request, struct weft_err *err)
 {
@@ -16,22 +18,12 @@ enum weft_rc weft_gate_read(struct weft_request *request, struct weft_err *err)
     return weft_name_check(request->state, "gate", err);
 }
 
+static_assert(offsetof(struct weft_gate, name) == 0, "the path gives the name");
+
 enum weft_rc weft_gate_put_read(struct weft_request *request, struct weft_err *err)
 {
-    struct weft_gate *gate = weft_new(request->arena, struct weft_gate);
-    enum weft_rc rc = weft_gate_read(request, err);
-    const char *name = request->state;
-    if (!rc)
-        rc = weft_api_read_message(request, gate, err);
-    if (rc)
-        return rc;
-    /* The answer of GET may be sent back as it is. */
-    if (gate->name && strcmp(gate->name, name) != 0)
-        return weft_fail_field(err, WEFT_INVALID_VALUE, "gate",
-                               "the path names another gate than the body");
-    gate->name = name;
-    request->state = gate;
-    return WEFT_OK;
+    request->state = weft_new(request->arena, struct weft_gate);
+    return weft_api_read_named(request, "gate", request->state, err);
 }
 
 enum weft_rc weft_gate_put_run(struct weft_request *request, struct weft_err *err)
@@ -56,13 +48,4 @@ enum weft_rc weft_gates_read(struct weft_request *request, struct weft_err *err)
                                         .after = paging.after};
     request->state = asking;
     return rc;
-}
-
-enum weft_rc weft_gates_run(struct weft_request *request, struct weft_err *err)
-{
-    struct weft_gates gates;
-    enum weft_rc rc =
-        weft_engine_gates(request->server->engine, request->state, request->arena, &gates, err);
-    return rc ? rc
-              : weft_api_reply_page(request, &WEFT_API_PAGE(gates.item, gates.count, gates.next));
 }

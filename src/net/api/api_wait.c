@@ -118,62 +118,9 @@ void weft_signal_write(struct weft_request *request)
 
 /* ---- Reading --------------------------------------------------------------------------------- */
 
-enum weft_rc weft_waitpoints_run(struct weft_request *request, struct weft_err *err)
-{
-    struct weft_waitpoints page;
-    enum weft_rc rc = weft_engine_waitpoint_list(request->server->engine, request->state,
-                                                 request->arena, &page, err);
-    return rc ? rc : weft_api_reply_page(request, &WEFT_API_PAGE(page.item, page.count, page.next));
-}
-
-enum weft_rc weft_signals_run(struct weft_request *request, struct weft_err *err)
-{
-    struct weft_signals page;
-    enum weft_rc rc = weft_engine_signal_list(request->server->engine, request->state,
-                                              request->arena, &page, err);
-    return rc ? rc : weft_api_reply_page(request, &WEFT_API_PAGE(page.item, page.count, page.next));
-}
-
-enum weft_rc weft_waitpoint_token_run(struct weft_request *request, struct weft_err *err)
-{
-    struct weft_waitpoint waitpoint;
-    enum weft_rc rc = weft_engine_waitpoint_token(request->server->engine, request->state,
-                                                  request->arena, &waitpoint, err);
-    return weft_api_reply(request, rc, &waitpoint);
-}
-
 /* Keys are of the whole store: not for tokens that are bound to a namespace. */
 enum weft_rc weft_keys_read(struct weft_request *request, struct weft_err *err)
 {
     enum weft_rc rc = weft_api_check_unbound(request, err);
     return rc ? rc : weft_api_read(request, err);
-}
-
-static enum weft_rc reply_keys(struct weft_request *request, enum weft_rc rc,
-                               const struct weft_signing_keys *keys)
-{
-    struct weft_json_writer out;
-    if (rc)
-        return rc;
-    weft_reply_items(request, &out);
-    for (size_t i = 0; i < keys->count; i++)
-        weft_wire_write(&weft_wire_signing_key, &keys->item[i], &out);
-    weft_json_end_array(&out);
-    weft_json_end_object(&out);
-    return WEFT_OK;
-}
-
-enum weft_rc weft_keys_run(struct weft_request *request, struct weft_err *err)
-{
-    struct weft_signing_keys keys;
-    enum weft_rc rc = weft_engine_keys(request->server->engine, request->arena, &keys, err);
-    return reply_keys(request, rc, &keys);
-}
-
-enum weft_rc weft_key_rotate_run(struct weft_request *request, struct weft_err *err)
-{
-    struct weft_signing_keys keys;
-    enum weft_rc rc =
-        weft_engine_key_rotate(request->server->engine, request->state, request->arena, &keys, err);
-    return reply_keys(request, rc, &keys);
 }

@@ -22,19 +22,19 @@ weft_route_fn weft_steer_read, weft_replay_run, weft_steer_many_read, weft_steer
 weft_route_write_fn weft_steer_write;
 /* api_flows.c */
 weft_route_fn weft_flow_submit_read, weft_flow_submit_run, weft_flow_grow_run, weft_flow_edges_run,
-    weft_flow_read, weft_flow_run, weft_flow_nodes_run, weft_flows_read, weft_flows_run,
-    weft_flow_cancel_read, weft_flow_delete_read, weft_flow_cancel_run;
+    weft_flow_read, weft_flow_run, weft_flow_nodes_run, weft_flows_read, weft_flow_cancel_read,
+    weft_flow_delete_read, weft_flow_cancel_run;
 weft_route_write_fn weft_flow_submit_write;
 /* api_wait.c */
-weft_route_fn weft_signal_read, weft_signals_read, weft_waitpoints_run, weft_signals_run,
-    weft_waitpoint_token_run, weft_keys_read, weft_keys_run, weft_key_rotate_run;
+weft_route_fn weft_signal_read, weft_signals_read, weft_keys_read;
 weft_route_write_fn weft_signal_write;
 /* api_gates.c */
-weft_route_fn weft_gate_read, weft_gate_put_read, weft_gate_put_run, weft_gates_read,
-    weft_gates_run;
+weft_route_fn weft_gate_read, weft_gate_put_read, weft_gate_put_run, weft_gates_read;
 /* api_budgets.c */
-weft_route_fn weft_budget_read, weft_budget_put_read, weft_budget_put_run, weft_budgets_run,
-    weft_ledger_read, weft_ledger_run;
+weft_route_fn weft_budget_read, weft_budget_put_read, weft_budget_put_run, weft_ledger_read;
+/* api_endpoints.c */
+weft_route_fn weft_endpoint_read, weft_endpoint_run, weft_endpoint_put_read,
+    weft_endpoint_put_run, weft_endpoints_run;
 /* api_admin.c */
 weft_route_fn weft_lanes_run, weft_lane_read, weft_lane_put_read, weft_lane_put_run,
     weft_workers_run, weft_goodbye_read, weft_goodbye_run, weft_tokens_read, weft_tokens_run,

@@ -6,7 +6,7 @@
 
 #include "net/group/plan.h"
 
-/* Turns are those of the groups, and behind them that of tasks. */
+/* Each group has a turn, with the number of the group; the last turn is that of tasks. */
 enum { WEFT_TURN_TASKS = WEFT_GROUP_COUNT };
 
 /* Every request that is folded writes. */

@@ -84,11 +84,18 @@ static enum weft_rc find_route(struct weft_link *link, struct weft_err *err)
 
 /* ---- Where the request ends ------------------------------------------------------------------ */
 
+/* Headers that decide who may do what: a proxy in front may have gone by the second one. */
+static const char *const once[] = {"Host", "Origin", "Sec-Fetch-Site", "Authorization",
+                                   "X-Weft-Namespace"};
+enum { HOST = 0 };
+
 struct framing {
-    unsigned lengths, codings, hosts;
-    bool bad;      /* a name that is no token, or a coding that is not known */
-    bool hidden;   /* there are bytes that no text shows: see follows() */
-    uintptr_t end; /* of the text that was looked at last */
+    unsigned lengths, codings;
+    bool met[WEFT_LEN(once)];
+    const char *twice; /* a header of `once` that came again; or NULL */
+    bool bad;          /* a name that is no token, or a coding that is not known */
+    bool hidden;       /* there are bytes that no text shows: see follows() */
+    uintptr_t end;     /* of the text that was looked at last */
 };
 
 /*
@@ -143,7 +150,13 @@ static enum MHD_Result look_at(void *context, enum MHD_ValueKind kind, const cha
     framing->end = (uintptr_t)value + value_size;
     framing->bad |= !*name || name[weft_word_size(name, "!#$%&'*+-.^_`|~")] != '\0';
     framing->lengths += strcasecmp(name, "Content-Length") == 0;
-    framing->hosts += strcasecmp(name, "Host") == 0;
+    for (size_t i = 0; i < WEFT_LEN(once); i++) {
+        if (strcasecmp(name, once[i]) != 0)
+            continue;
+        if (framing->met[i])
+            framing->twice = once[i];
+        framing->met[i] = true;
+    }
     if (strcasecmp(name, "Transfer-Encoding") == 0) {
         framing->codings++;
         framing->bad |= !value || strcasecmp(value, "chunked") != 0;
@@ -168,17 +181,19 @@ static enum weft_rc check_framing(struct weft_link *link, struct weft_err *err)
                          "the head of the request holds a NUL character, a header over several "
                          "lines, or more than the two spaces of its first line");
     }
-    if (link->needs_host && framing.hosts == 0) {
+    if (link->needs_host && !framing.met[HOST]) {
         link->doubtful = true;
         return weft_fail(err, WEFT_INVALID_VALUE, "the header Host is missing");
     }
-    if (!framing.bad && framing.lengths + framing.codings <= 1 && framing.hosts <= 1)
+    if (!framing.bad && framing.lengths + framing.codings <= 1 && !framing.twice)
         return WEFT_OK;
     link->doubtful = true;
+    if (framing.twice)
+        return weft_fail(err, WEFT_INVALID_VALUE, "the header %s is given more than once",
+                         framing.twice);
     return weft_fail(err, WEFT_INVALID_VALUE,
                      framing.bad ? "the headers hold a bad name or an unknown Transfer-Encoding"
-                     : framing.hosts > 1 ? "the header Host is given more than once"
-                                         : "the length of the body is given more than once");
+                                 : "the length of the body is given more than once");
 }
 
 /*

@@ -211,8 +211,7 @@ static void make_room(struct weft_peers *peers, struct weft_peer *peer)
     shut(peers, victim);
 }
 
-/* ---- Resting connections
- * ------------------------------------------------------------------------- */
+/* ---- Resting connections --------------------------------------------------------------------- */
 
 static bool has_too_many(const struct weft_peers *peers)
 {

@@ -25,6 +25,7 @@ void weft_scanner_defaults(struct weft_scanner_setting ret_setting[WEFT_SCANNER_
     for (size_t i = 0; i < WEFT_SCANNER_COUNT; i++) {
         ret_setting[i] = (struct weft_scanner_setting){.interval_us = info_of(i)->interval_us,
                                                        .batch = info_of(i)->batch,
+                                                       .pause_us = info_of(i)->pause_us,
                                                        .partition_last = PARTITION_LAST};
     }
 }
@@ -54,7 +55,7 @@ void weft_schedule_init(struct weft_scanner_schedule *schedule,
 
 static bool same(const struct weft_scanner_setting *a, const struct weft_scanner_setting *b)
 {
-    return a->interval_us == b->interval_us && a->batch == b->batch &&
+    return a->interval_us == b->interval_us && a->batch == b->batch && a->pause_us == b->pause_us &&
            a->partition_first == b->partition_first && a->partition_last == b->partition_last &&
            strcmp(a->ns, b->ns) == 0;
 }
@@ -143,7 +144,7 @@ static void bar(const struct weft_scanner_schedule *schedule, bool ret_barred[WE
     unsigned heavy_room = schedule->room > 1 ? schedule->room - 1 : 1;
     for (size_t i = 0; i < WEFT_SCANNER_COUNT; i++)
         ret_barred[i] = schedule->running >= schedule->room ||
-                        (!info_of(i)->timed && schedule->heavy >= heavy_room);
+                        (info_of(i)->heavy && schedule->heavy >= heavy_room);
 }
 
 weft_usec weft_schedule_next(const struct weft_scanner_schedule *schedule)
@@ -164,7 +165,7 @@ static void enter(struct weft_scanner_schedule *schedule, size_t scanner,
 {
     weft_pace_begin(&schedule->pace[scanner], now->boot_us);
     schedule->running++;
-    schedule->heavy += !info_of(scanner)->timed;
+    schedule->heavy += info_of(scanner)->heavy;
 }
 
 enum weft_scanner weft_schedule_begin(struct weft_scanner_schedule *schedule,
@@ -230,7 +231,7 @@ void weft_schedule_end(struct weft_scanner_schedule *schedule, const struct weft
         return;
     assert(pace->running);
     schedule->running--;
-    schedule->heavy -= !info_of(end->scanner)->timed;
+    schedule->heavy -= info_of(end->scanner)->heavy;
     if (end->rc) {
         weft_pace_fail(pace, now->boot_us, end->random);
         return;
@@ -239,6 +240,8 @@ void weft_schedule_end(struct weft_scanner_schedule *schedule, const struct weft
                                       .more = end->report->more,
                                       .due_us = boot_of(end->report->next_due_us, now)};
     weft_pace_end(pace, &run, now->boot_us);
+    if (run.more && schedule->setting[end->scanner].pause_us > 0)
+        pace->hold_us = now->boot_us + schedule->setting[end->scanner].pause_us;
     linger(schedule, end->scanner, run.handled, now);
 }
 
@@ -272,6 +275,7 @@ struct weft_scanner_status weft_schedule_status(const struct weft_scanner_schedu
         .enabled = setting->interval_us > 0,
         .interval_ms = setting->interval_us / WEFT_MS,
         .batch = setting->batch,
+        .pause_ms = setting->pause_us / WEFT_MS,
         .ns = setting->ns[0] ? weft_arena_strdup(arena, setting->ns) : NULL,
         .partition_first = setting->partition_first,
         .partition_last = setting->partition_last,

@@ -3,11 +3,11 @@
 /*
  * The list of waiting requests, and the thread that queues a request again when its time has come.
  * Each waiter is also in a bucket: a claim by its namespace, a read by the id whose end it waits
- * for, a watch by its worker. So a wake looks at few waiters that it is not for.
+ * for, a watch by its worker. So a wake passes over few waiters that it is not for.
  *
  * A waiter is on the list before it looks. While it looks, a wake that is meant for it is kept
  * (`woken`), and it looks again instead of going to sleep: so no wake falls between its look and
- * its sleep. While it sleeps, a wake sends it to look.
+ * its sleep. While it sleeps, a wake makes it look again.
  *
  * Claims. A claim hands its wake on, because there may be more work, when it gets all it asked for,
  * when it fails, when its client has gone, and when it gets something from a look that began before
@@ -56,7 +56,7 @@
 #define ROOM_LAST_US  (250 * WEFT_MS)
 #define LOOK_FIRST_US (50 * WEFT_MS)
 #define LOOK_LAST_US  WEFT_SECOND
-#define LOOK_ALONE_US (200 * WEFT_MS)   /* one that is notified looks by itself up to this pause */
+#define LOOK_ALONE_US (200 * WEFT_MS)   /* the last pause of a notified request between its looks */
 #define LOCK_US       (5 * WEFT_SECOND) /* a flow that is locked for longer is answered as busy */
 enum { BUCKETS = 256 };
 

@@ -1,2 +1,0 @@
--- The twin of 0031-sql-spec.pg.sql. SQLite has no weft_submit(): there is nothing to change.
-SELECT 1;

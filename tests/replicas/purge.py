@@ -1,0 +1,193 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Three replicas purge together: tests/replicas/purge.py. Prints TAP and figures.
+
+One large deleted flow and a thousand small ones lie in a PostgreSQL of the test's own, beside living
+work. With WEFT_SOAK=1 the large one has a million members, and it is a measurement; otherwise it is short.
+
+What is proven:
+
+  - without a pause three servers remove every row, each by one of them: what they count adds up exactly to
+    what was there; in the soak at least 30,000 executions a second in all, and submissions and reads
+    beside them do not take twice as long (99th percentile);
+  - what lives, or has ended without being deleted, is there afterwards, row by row;
+  - with the pause a server removes a batch and rests: never more than its batches add up to;
+  - a server that is told to stop in the middle stops at once, and the others do the rest.
+
+Flows have 100,000 members at most; the large one here is made of one that was submitted, copied in the
+store by SQL, because a larger tombstone is what the replicas have to share.
+"""
+import os
+import threading
+import time
+
+from fleet import show, submit
+from harness import (SANITIZED, Calls, Cluster, Tap, doctor, metric_sum, metrics, pause, serve, until)
+
+SOAK = os.environ.get("WEFT_SOAK") == "1"
+LARGE, SMALL, EACH = (1000000, 1000, 10) if SOAK else (20000, 100, 10)
+LIVING = 500
+BATCH = 1000 if SOAK else 100
+RATE_MIN = 30000
+BOUND_S = 300
+SCHEMA = "purge"
+TABLES = ("execution", "live", "outcome", "node", "edge", "flow", "span")
+
+
+def copy_members(cluster, flow, node, large, small):
+    """The node of a flow, many times over in it, and flows like it with some nodes each; all of them are
+    deleted and over. Ids count up from those of the first, so that they lie in its span."""
+    cluster.sql(f"""
+        SET search_path TO {SCHEMA};
+        CREATE FUNCTION pg_temp.make(head text, n bigint) RETURNS uuid LANGUAGE sql AS
+        $$ SELECT (left(head, 24) || lpad(to_hex(n), 12, '0'))::uuid $$;
+        CREATE TEMP TABLE made AS
+        SELECT pg_temp.make('{node}', n) AS id, '{flow}'::uuid AS flow, n FROM generate_series(1, {large} - 1) n
+        UNION ALL
+        SELECT pg_temp.make('{node}', {large} + n), pg_temp.make('{flow}', 1 + n / {EACH}), n
+          FROM generate_series(0, {small} * {EACH} - 1) n;
+        INSERT INTO flow SELECT (jsonb_populate_record(f, jsonb_build_object('id', d.flow, 'key', NULL))).*
+          FROM flow f, (SELECT DISTINCT flow FROM made WHERE flow <> '{flow}') d WHERE f.id = '{flow}';
+        INSERT INTO execution SELECT (jsonb_populate_record(e, jsonb_build_object('id', m.id))).*
+          FROM execution e, made m WHERE e.id = '{node}';
+        INSERT INTO outcome SELECT (jsonb_populate_record(o, jsonb_build_object('id', m.id, 'flow', m.flow))).*
+          FROM outcome o, made m WHERE o.id = '{node}';
+        INSERT INTO node SELECT (jsonb_populate_record(x, jsonb_build_object('id', m.id, 'flow', m.flow,
+                                                                           'name', 'n' || m.n))).*
+          FROM node x, made m WHERE x.id = '{node}';
+        UPDATE flow SET nodes = {large} WHERE id = '{flow}';
+        UPDATE flow SET nodes = {EACH} WHERE id <> '{flow}' AND deleted IS NOT NULL;
+        DROP TABLE made; ANALYZE;""")
+
+
+def flow_of(calls, count, **more):
+    nodes = [{"name": f"m{i}", "kind": "member", "lane": "members"} for i in range(count)]
+    return calls.good("POST", "/v1/flows", {"nodes": nodes, **more})
+
+
+def fill(cluster, calls):
+    """Living work, an ended flow that is kept, and tombstones; the living rows by table."""
+    submit(calls, "living", LIVING)
+    flow_of(calls, 20)
+    kept = flow_of(calls, 20)["id"]
+    calls.good("POST", f"/v1/flows/{kept}/cancel", {"policy": "all", "reason": "kept"})
+    before = rows(cluster)
+    gone = flow_of(calls, 1)
+    node = gone["nodes"]["m0"]
+    calls.good("DELETE", f"/v1/flows/{gone['id']}")
+    state = lambda: cluster.sql(f"SELECT state FROM {SCHEMA}.flow WHERE id = '{gone['id']}'") == "3"
+    if not until(state, 10):
+        raise AssertionError("the deleted flow does not end")
+    copy_members(cluster, gone["id"], node, LARGE, SMALL)
+    return before
+
+
+def rows(cluster):
+    return {table: int(cluster.sql(f"SELECT count(*) FROM {SCHEMA}.{table}")) for table in TABLES}
+
+
+def counted(servers):
+    """What the scanner counted, added up over the servers."""
+    total = {}
+    for server in servers:
+        numbers = metrics(server)
+        for name in ("processed", "members", "tombstones", "skipped_locked", "errors"):
+            total[name] = total.get(name, 0) + metric_sum(
+                numbers, "weft_scanner_rows_total", f'scanner="purge",counter="{name}"')
+    return total
+
+
+class Foreground:
+    """Submits and reads, one after the other, until it is stopped; how long each took."""
+
+    def __init__(self, server):
+        self.calls, self.took, self.stopping = Calls(server), [], threading.Event()
+        self.thread = threading.Thread(target=self.run, daemon=True)
+        self.thread.start()
+
+    def run(self):
+        while not self.stopping.wait(0.002):
+            began = time.monotonic()
+            an_id, = submit(self.calls, "beside")
+            show(self.calls, an_id)
+            self.took.append(time.monotonic() - began)
+
+    def end(self):
+        self.stopping.set()
+        self.thread.join()
+        self.calls.close()
+        self.took.sort()
+        return self.took[len(self.took) * 99 // 100] * 1000 if self.took else 0
+
+
+def tombstones(cluster):
+    return int(cluster.sql(f"SELECT count(*) FROM {SCHEMA}.node n JOIN {SCHEMA}.flow f ON f.id = n.flow "
+                           "WHERE f.deleted IS NOT NULL"))
+
+
+def paused(tap, cluster, store):
+    """One server, with the default pause."""
+    left = tombstones(cluster)
+    server = serve(store, "--scanners", "purge", "--purge-batch", str(BATCH), tap=tap)
+    try:
+        pause(3)
+    finally:
+        began = time.monotonic()
+        stopped = server.stop()
+        took = time.monotonic() - began
+    gone = left - tombstones(cluster)
+    tap.ok(0 < gone <= BATCH * 40, "with a pause of 100 ms a server removes at most ten batches a second", gone)
+    tap.note(f"{gone} members in about 3 s with a batch of {BATCH} and a pause of 100 ms")
+    tap.equal(stopped, 0, "it stops by itself in the midst of the work")
+    tap.ok(took < 5, "and soon", f"{took:.1f} s")
+    return gone
+
+
+def main():
+    tap, cluster, servers = Tap(), Cluster(durable=SOAK), []
+    try:
+        store = cluster.store(SCHEMA)
+        filler = serve(store, "--scanners", "none", tap=tap)
+        servers.append(filler)
+        calls = Calls(filler, timeout=60)
+        before = fill(cluster, calls)
+        calls.close()
+        throttled = paused(tap, cluster, store)
+        members = tombstones(cluster)
+        foreground = Foreground(filler)
+        pause(5 if SOAK else 1)
+        calm = foreground.end()
+        foreground = Foreground(filler)
+        began = time.monotonic()
+        servers += [serve(store, "--scanners", "purge", "--purge-pause", "0", tap=tap) for _ in range(3)]
+        gone = until(lambda: cluster.sql(f"SELECT 1 FROM {SCHEMA}.flow WHERE deleted IS NOT NULL LIMIT 1") == "",
+                     BOUND_S)
+        took, busy = time.monotonic() - began, foreground.end()  # with the start of the servers
+        tap.ok(gone, "every tombstone is removed", counted(servers[1:]))
+        total = counted(servers[1:])
+        tap.note(f"{members} members after {throttled} in {took:.1f} s: {members / took:.0f} a second; {total}")
+        tap.note(f"foreground p99: {calm:.1f} ms before, {busy:.1f} ms beside it")
+        tap.equal(total.get("members"), members, "each member was removed by one replica")
+        tap.equal(total.get("errors", 0), 0, "no error")
+        if SOAK and not SANITIZED:
+            tap.ok(members / took >= RATE_MIN, f"at least {RATE_MIN} a second", members / took)
+            tap.ok(busy <= 2 * calm + 1, "the foreground does not take twice as long", (calm, busy))
+        after = rows(cluster)
+        made = int(cluster.sql(f"SELECT count(*) FROM {SCHEMA}.live l JOIN {SCHEMA}.queue q ON q.id = l.queue "
+                               f"JOIN {SCHEMA}.name n ON n.id = q.lane WHERE n.text = 'beside'"))
+        after["execution"] -= made
+        after["live"] -= made
+        for table in ("execution", "live", "outcome", "node", "edge", "flow"):
+            tap.equal(after[table], before[table], f"{table}: what is not deleted is there, and nothing else")
+        whole, said = doctor(store, BOUND_S)
+        tap.ok(whole, "every row is whole", said)
+        tap.equal([server.stop() for server in servers], [0] * 4, "the servers stop by themselves")
+    finally:
+        for server in servers:
+            server.kill()
+        cluster.remove()
+    tap.done()
+
+
+if __name__ == "__main__":
+    main()
