@@ -73,7 +73,7 @@ BEGIN
         $1 ->> 'tenant', nullif(($1 -> 'tags')::jsonb, 'null'), nullif(($1 -> 'policy')::jsonb, 'null'), $2,
         decode($1 ->> 'payload_base64', 'base64'), $1 ->> 'content_type');
     IF coalesce($1 ->> 'gate', $1 ->> 'budgets', $1 ->> 'cost') IS NOT NULL THEN
-        UPDATE weft.schema SET oldest_binary = 31 WHERE oldest_binary < 31;
+        UPDATE weft.schema SET oldest_binary = 32 WHERE oldest_binary < 32;
         UPDATE weft.inbox
            SET limits = json_build_object('gate', $1 -> 'gate', 'budgets', $1 -> 'budgets', 'cost', $1 -> 'cost')::text
          WHERE id = submitted;

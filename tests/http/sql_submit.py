@@ -349,6 +349,9 @@ def by_spec(tap, cluster, server):
     tap.ok(until(lambda: (shown(first)["state"], shown(second)["state"]) == ("ready", "held"), 10),
            "its gate admits one of two")
     claim = {"worker": "w", "lanes": ["spec"], "capabilities": ["gpu"], "max": 2, "wait_ms": 5000}
+    migration, = glob.glob(os.path.join(ROOT, "sql", "migrations", "*-sql-spec.pg.sql"))
+    tap.equal(cluster.sql(f"SELECT oldest_binary >= {int(os.path.basename(migration)[:4])} FROM {SCHEMA}.schema"),
+              "t", "a binary that would take it in without its gate is unfit from now on")
     item, = calls.good("POST", "/v1/claims", claim)["items"]
     tap.equal((item["id"], item["payload"]), (first, SPEC["payload"]), "it is claimed with its payload")
     tap.equal(calls.good("GET", "/v1/budgets/team")["dimensions"]["tokens"]["reserved"], 5,
