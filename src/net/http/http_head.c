@@ -165,8 +165,7 @@ static enum MHD_Result look_at(void *context, enum MHD_ValueKind kind, const cha
     return MHD_YES;
 }
 
-/* Whom the request is for: the host of a target like "http://host/path" counts before the header.
- */
+/* Whom it is for: the host of a target like "http://host/path" counts before the header. */
 static const char *host_of(struct weft_link *link)
 {
     const char *host = *link->target == '/' ? NULL : strstr(link->target, "://");
