@@ -358,6 +358,8 @@ def targets(tap, server):
         b"//healthz": (404,), b"/healthz/": (404,), b"/healthz%20": (404,), b"/HEALTHZ": (404,),
         b"/healthz;a=b": (404,), b"/%68ealthz": (200,), b"http://weft/healthz": (200,),
         b"http://weft:7717/healthz?": (200,), b"https://elsewhere/healthz": (200,),
+        b"http://elsewhere/v1/executions": (403,), b"http://u@localhost/v1/executions": (403,),
+        b"http://localhost:1/v1/executions": (200,), b"http:///v1/executions": (403,),
         b"/healthz?a=1": (400,), b"/v1/executions?limit=1&limit=2": (400,),
         b"/v1/executions?limit=0": (400,), b"/v1/executions?limit=1e3": (400,),
         b"/v1/executions?limit=99999999999999999999": (400,), b"/v1/executions?limit=-1": (400,),

@@ -9,22 +9,23 @@
 Prints TAP.
 
 The rule: whatever namespace a does within its limits, the 99th percentile of the calls of namespace
-b stays below 10 times of what it is in quiet, and below 250 ms.
+b stays below 10 times of what it is in quiet, and below 250 ms. A call that takes less than 1 ms in
+quiet (LEAST_US) may take 10 ms: server, store and both clients share two processors here, on which
+a process that has work waits for those that run, 1.4 ms at each of them, and a call does so several
+times, in the server and in the store. The ratio to quiet is printed for each call all the same.
 
-Quiet means that the calls of b alone reach the server. It is measured twice: idle, when nothing else
-runs, and busy, when processes that have nothing to do with weft compete for the processors (see
-BURNER). The attacker of the test, the server, its store and b share one machine, which the attack
-keeps busy: beside idle alone the test would measure how the kernel shares processors. The larger
-of the two figures is the quiet one that the rule means; the ratios to both are printed.
+Quiet means that the calls of b alone reach the server, and that the machine does nothing else.
+Beside the attack the processors belong to the server, its store and b: in earnest the attacker
+has a machine of its own, so here its process gets what they leave over (tenants_attacks.py). How
+many requests it gets answered each second is printed: the attack must not become weaker by that.
 
 Each row of ROWS is one attack. It gets a server and a store of its own. The client of b is a process
-(tenants_probe.py) and works in windows: three idle, three busy, then the attack begins
-(tenants_attacks.py, another process), and three more beside it. A figure is the median of the three
-windows, so that one hiccup of the machine does not decide. All of them are printed, with the memory
-of the server.
+(tenants_probe.py) and works in windows: three in quiet, then the attack begins (tenants_attacks.py,
+another process), and three more beside it. A figure is the median of the three windows, so that one
+hiccup of the machine does not decide. All of them are printed, with the memory of the server.
 
 Without WEFT_SOAK the windows are shorter than a second, and other tests run at the same time. This
-form asks for the 250 ms alone, and has no busy windows.
+form asks for the 250 ms alone.
 
 Without arguments and without WEFT_SOAK the rows that are rare are left out. A row that is named runs
 in any case, and `all` names every row.
@@ -45,9 +46,10 @@ WINDOWS = 3
 QUIET_S, LOADED_S = (float(one) for one in os.environ.get(
     "WEFT_TENANTS_WINDOWS", "5,10" if SOAK else "0.3,0.4").split(","))
 TRIES = 3
-WARM_S = 3.0 if SOAK else 0.2
+WARM_S = 0.6 * QUIET_S
+FAILED_US = 10**9  # as tenants_probe.py says
 CALL_S = 10.0 if SOAK else 3.0  # a call of b that takes longer has failed
-RATIO, MOST_US = 10, 250000
+RATIO, LEAST_US, MOST_US = 10, 1000, 250000
 CALLS = ("submit", "claim", "complete", "read", "list", "readyz", "healthz", "bulk", "hop", "due")
 # The last three are several calls or several hundred items: the 250 ms alone are asked of them, and of the
 # last two (how soon the next node of a flow and delayed work become claimable) in a soak only.
@@ -147,21 +149,6 @@ ROWS = [
 
 # ---- Measuring ----------------------------------------------------------------------------------
 
-# What runs beside b in the busy windows: for each processor one process that spins, and one that
-# works 0.5 ms and rests 0.2 ms in turns, as a client does that waits for answers. The kernel lets a
-# process that wakes run before one that spins, so b meets both kinds of competition.
-BURNER = """
-import select, sys, time
-work_s, rest_s = float(sys.argv[1]), float(sys.argv[2])
-print("ready", flush=True)
-while not select.select([sys.stdin], [], [], rest_s)[0]:
-    end = time.process_time() + work_s
-    while time.process_time() < end:
-        pass
-"""
-BURNERS = ((0.0005, 0), (0.0005, 0.0002)) * os.cpu_count()
-
-
 def beside(script):
     """The path of another file of this folder."""
     return os.path.join(os.path.dirname(os.path.abspath(__file__)), script)
@@ -196,11 +183,6 @@ class Part:
         self.process.wait()
 
 
-class Burner(Part):
-    def __init__(self, work_s, rest_s):
-        super().__init__("-c", BURNER, str(work_s), str(rest_s))
-
-
 class Probe(Part):
     def __init__(self, server):
         super().__init__(beside("tenants_probe.py"), server.host, server.port, str(CALL_S))
@@ -223,30 +205,30 @@ def figures(windows, call):
 
 
 def milliseconds(microseconds):
-    return "fails" if microseconds >= 10**9 else f"{microseconds / 1000:.1f}"
+    return "fails" if microseconds >= FAILED_US else f"{microseconds / 1000:.2f}"
 
 
-def judge(tap, idle, busy, loaded):
-    """Prints a line for each call; returns those that broke the rule, in words."""
+def limit_of(call, quiet):
+    """What the 99th percentile of a call must stay below, by what it is in quiet."""
+    if call in LONG or not SOAK:
+        return MOST_US
+    return min(MOST_US, RATIO * max(quiet, LEAST_US))
+
+
+def judge(tap, quiet, attacked):
+    """Prints a line for each call; returns the calls that broke the rule, in words."""
     broken = []
     for call in CALLS:
-        line, bases = f"  {call:<9}", {}
-        for name, windows in ("idle", idle), ("busy", busy):
-            found, count = figures(windows, call)
-            if found:
-                bases[name] = statistics.median(found)
-                line += f" {name} p99 {milliseconds(bases[name]):>6} ms ({count:>4}) "
-        after, count = figures(loaded, call)
+        before, calls = figures(quiet, call)
+        after, attacked_calls = figures(attacked, call)
+        base = statistics.median(before)
         # A call that was never reached, because those before it failed, has failed as well.
-        seen = statistics.median_low(after) if after else 10**9
-        base = max(bases.values())
-        limit = MOST_US if call in LONG or not SOAK else min(MOST_US, RATIO * base)
-        good = seen < limit
-        ratios = " ".join(f"x{seen / one:<5.1f} to {name}" for name, one in bases.items())
-        tap.note(f"{line} attacked p99 {milliseconds(seen):>6} ms ({count:>4})  {ratios}  windows "
-                 + " / ".join(" ".join(milliseconds(one) for one in figures(windows, call)[0])
-                              for windows in (idle, busy, loaded) if windows)
-                 + ("" if good else "   BROKEN"))
+        seen = statistics.median_low(after) if after else FAILED_US
+        good = seen < limit_of(call, base)
+        tap.note(f"  {call:<9} quiet p99 {milliseconds(base):>6} ms ({calls:>4})  attacked p99 "
+                 f"{milliseconds(seen):>6} ms ({attacked_calls:>4})  x{seen / base:<5.1f} windows "
+                 + " / ".join(" ".join(milliseconds(one) for one in found)
+                              for found in (before, after)) + ("" if good else "   BROKEN"))
         if not good and CALLS.index(call) < JUDGED:
             broken.append(f"{call}: {milliseconds(base)} -> {milliseconds(seen)} ms")
     return broken
@@ -258,37 +240,22 @@ class Attack(Part):
                          json.dumps(row.sizes), store.url)
 
 
-def measure_busy(probe):
-    """The windows of b beside the burners, who end with them."""
-    burners = []
-    try:
-        for work_s, rest_s in BURNERS:
-            burners.append(Burner(work_s, rest_s))
-        for burner in burners:
-            burner.wait()
-        return [probe.window(QUIET_S) for _ in range(WINDOWS)]
-    finally:
-        for burner in burners:
-            burner.kill()
-
-
 def measure(row, server, store, parts):
-    """The windows (idle, busy, attacked), the largest that the server was, and a report."""
+    """The windows (quiet, attacked), the largest that the server was, and a report."""
     parts.append(Probe(server))
     probe = parts[0]
     probe.window(WARM_S)
-    idle, loaded = [probe.window(QUIET_S) for _ in range(WINDOWS)], []
-    busy = measure_busy(probe) if SOAK else []
+    quiet, attacked = [probe.window(QUIET_S) for _ in range(WINDOWS)], []
     before, began = Figures(server.process.pid).rss_kb, time.monotonic()
     parts.append(Attack(row, server, store))
     parts[1].wait()
     prepared, most = time.monotonic() - began, before
     for _ in range(WINDOWS):
-        loaded.append(probe.window(LOADED_S))
+        attacked.append(probe.window(LOADED_S))
         if server.process.poll() is None:
             most = max(most, Figures(server.process.pid).rss_kb)
-    return (idle, busy, loaded), most, (f"prepared in {prepared:.1f} s; {parts[1].stop()}; "
-                                        f"{before >> 10} -> {most >> 10} MB")
+    return (quiet, attacked), most, (f"prepared in {prepared:.1f} s; {parts[1].stop()}; "
+                                     f"{before >> 10} -> {most >> 10} MB")
 
 
 def attack(tap, row):

@@ -164,6 +164,9 @@ class Flood:
         for line in self.lines:
             self.hang_up(line)
 
+    def answered(self):
+        return sum(self.statuses.values())
+
     def __str__(self):
         return f"{self.asked} requests on {len(self.lines)} connections, answers " + (
             ", ".join(f"{status}: {count}" for status, count in self.statuses.items()) or "none")

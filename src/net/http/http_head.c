@@ -4,6 +4,7 @@
 
 #include "net/http/link.h"
 
+#include "base/arena.h"
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/id.h"
@@ -164,6 +165,15 @@ static enum MHD_Result look_at(void *context, enum MHD_ValueKind kind, const cha
     return MHD_YES;
 }
 
+/* Whom it is for: the host of a target like "http://host/path" counts before the header. */
+static const char *host_of(struct weft_link *link)
+{
+    const char *host = *link->target == '/' ? NULL : strstr(link->target, "://");
+    if (!host)
+        return weft_request_header(&link->request, "Host");
+    return weft_arena_printf(link->request.arena, "%.*s", (int)strcspn(host + 3, "/?#"), host + 3);
+}
+
 /*
  * A proxy in front may take the headers of a request in another way than libmicrohttpd does, and
  * then see one request where there are two. So an ambiguous head is refused, and nothing behind it
@@ -232,7 +242,7 @@ enum weft_rc weft_head_check(struct weft_link *link, struct weft_err *err)
         .authorization = weft_request_header(request, "Authorization"),
         .ns = weft_request_header(request, "X-Weft-Namespace"),
         .page = {.hosts = &server->hosts,
-                 .host = weft_request_header(request, "Host"),
+                 .host = host_of(link),
                  .origin = link->origin,
                  .site = weft_request_header(request, "Sec-Fetch-Site"),
                  .listed = link->cors,
