@@ -238,7 +238,8 @@ static struct weft_crowd_phases read_phases(const struct weft_transfer *transfer
 static bool is_answered(const struct weft_transfer *transfer, CURLcode code)
 {
     return transfer->stop == CROWD_ENOUGH ||
-           (transfer->stop == CROWD_GOES_ON && code == CURLE_OK && transfer->status);
+           (transfer->stop == CROWD_GOES_ON && code == CURLE_OK && transfer->status &&
+            weft_unpack_whole(transfer->rig->unpack));
 }
 
 struct weft_crowd_end weft_crowd_judge(const struct weft_transfer *transfer, CURLcode code,

@@ -76,6 +76,7 @@ static const struct hostile {
     {"/early", WEFT_HTTP_ANSWERED, 0, 0, 0, POST, 413},
     {"/gzip", WEFT_HTTP_ANSWERED, 0, 0, 0, GET, 200},
     {"/deflate", WEFT_HTTP_ANSWERED, 0, 0, 0, GET, 200},
+    {"/gzip-cut", WEFT_HTTP_BROKEN, 0, 0, 0, GET, 200},
     {"/gzip-bomb", WEFT_HTTP_OVERSIZED, 0, 0, 0, GET, 200},
     {"/http10", WEFT_HTTP_ANSWERED, 0, 0, 0, GET, 200},
     {"/continue", WEFT_HTTP_ANSWERED, 0, 0, 0, POST, 200},
