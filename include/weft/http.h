@@ -85,6 +85,29 @@ WEFT_EXPORT WEFT_MUST_CHECK enum weft_rc weft_endpoints(struct weft *weft, const
                                                         struct weft_err *err);
 WEFT_EXPORT void weft_endpoints_free(struct weft_endpoints *endpoints);
 
+/* A call that tries an endpoint: made by the server, with the checks, timeouts and secret of any
+ * call, for 30 s at most. */
+struct weft_endpoint_trying {
+    const char *name;
+    const char *path;   /* behind the URL of the endpoint; NULL: the URL itself */
+    const char *method; /* NULL: GET */
+};
+struct weft_endpoint_trial {
+    const char *url;           /* that was called */
+    int32_t status;            /* 0: there was no answer */
+    const char *error_class;   /* "http_connect"; NULL: there was a whole answer */
+    const char *error_message; /* for people */
+    uint64_t bytes;            /* of the answer, decoded */
+    /* When it happened, in microseconds from the start; 0: it did not. */
+    int64_t resolved_us, connected_us, secured_us, first_byte_us, total_us;
+    struct weft_arena *arena; /* owned */
+};
+/* WEFT_INVALID_VALUE from a handle over a store: a server makes the call. */
+WEFT_EXPORT WEFT_MUST_CHECK enum weft_rc
+weft_endpoint_test(struct weft *weft, const struct weft_endpoint_trying *trying,
+                   struct weft_endpoint_trial *ret_trial, struct weft_err *err);
+WEFT_EXPORT void weft_endpoint_trial_free(struct weft_endpoint_trial *trial);
+
 #ifdef __cplusplus
 }
 #endif

@@ -70,3 +70,23 @@ enum weft_rc weft_endpoints(struct weft *weft, const char *name, uint32_t limit,
 }
 
 WEFT_FREES(weft_endpoints)
+
+/* ---- Trials ---------------------------------------------------------------------------------- */
+
+static enum weft_rc check_trying(const struct weft_op_call *call, struct weft_err *err)
+{
+    const struct weft_endpoint_trying *trying = call->in;
+    enum weft_rc rc = weft_name_check(trying->name, "endpoint", err);
+    return rc || !trying->path ? rc : weft_http_path_check(trying->path, err);
+}
+
+enum weft_rc weft_endpoint_test(struct weft *weft, const struct weft_endpoint_trying *trying,
+                                struct weft_endpoint_trial *ret_trial, struct weft_err *err)
+{
+    const struct weft_op_call call = {
+        .op = WEFT_OP_ENDPOINT_TEST, .in = trying, .count = 1, .out = ret_trial};
+    return weft_do(&(struct weft_via){.weft = weft}, &call, check_trying, WEFT_ARENA_OF(ret_trial),
+                   err);
+}
+
+WEFT_FREES(weft_endpoint_trial)

@@ -55,6 +55,15 @@ static enum weft_rc list_scanners(struct weft_engine *engine, struct weft_arena 
     return rc;
 }
 
+/* The server makes the call itself: net/trial.h. */
+static enum weft_rc no_trial(struct weft_err *err)
+{
+    return weft_hint(err,
+                     weft_fail(err, WEFT_INVALID_VALUE,
+                               "a store makes no calls: only a server can test an endpoint"),
+                     "name the server, with --server or as the URL of the handle");
+}
+
 #define STEERING(kind_)                                                                            \
     &(struct weft_steering)                                                                        \
     {                                                                                              \

@@ -27,6 +27,7 @@
 #include "net/metrics.h"
 #include "net/route.h"
 #include "net/secrets.h"
+#include "net/trial.h"
 #include "net/upkeep/roster.h"
 #include "net/upkeep/supervisor.h"
 #include "net/upkeep/upkeep.h"
@@ -308,6 +309,7 @@ enum weft_rc weft_server_open(struct weft_server *server, struct weft_err *err)
     weft_engine_hold_briefly(server->engine); /* its threads are few: waits.c waits instead */
     server->roster = weft_roster_new();
     server->waits = weft_waits_new(server, NULL);
+    server->trials = weft_trials_new(server);
     server->supervisor = weft_supervisor_new(server);
     server->upkeep = weft_upkeep_new(server);
     server->notices = weft_notices_new(server);
@@ -414,6 +416,7 @@ void weft_server_free(struct weft_server *server)
     weft_groups_stop(server->groups); /* everything queued has been answered after this */
     weft_upkeep_stop(server->upkeep); /* what wakes others ends before them */
     weft_notices_stop(server->notices);
+    weft_trials_free(server->trials);
     weft_waits_free(server->waits);
     if (server->loop)
         weft_loop_stop(server->loop);

@@ -90,6 +90,7 @@ struct weft_server {
     struct weft_waits *waits;
     struct weft_notices *notices; /* NULL: the store cannot notify */
     struct weft_secrets *secrets; /* of outgoing calls */
+    struct weft_trials *trials;   /* of endpoints */
     struct weft_upkeep *upkeep;
     struct weft_supervisor *supervisor;
     struct weft_commit_work *work[WEFT_WORK_KINDS];

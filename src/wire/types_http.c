@@ -10,7 +10,7 @@
 static const char *const breakers[] = {"closed", "open", "half_open"};
 
 /* 0 for a limit is refused: it would read as "nothing", and stands for the default. */
-#define LIMIT(max_) CHECKED, .min = 1, .max = (max_)
+#define LIMIT(max_) .flags = WEFT_WIRE_OR_NULL | WEFT_WIRE_CHECKED, .min = 1, .max = (max_)
 
 static const struct weft_wire_field endpoint_answers[] = {
     ROW("1xx", U64, health.answers[0], "Answers of these statuses"),
@@ -70,4 +70,41 @@ static const struct weft_wire_field endpoint[] = {
 };
 MESSAGE_TYPE(endpoint, "Endpoint", "A server that weft calls for executions of kind `http`.",
              .answer = true, .request = true);
+#undef OF
+
+/* ---- Trials ---------------------------------------------------------------------------------- */
+
+#define OF struct weft_endpoint_trying
+
+static const struct weft_wire_field endpoint_trying[] = {
+    ROW("path", TEXT, path,
+        "What follows the URL of the endpoint, like `/models`. Default: nothing"),
+    ROW("method", TEXT, method, "Default: GET"),
+};
+REQUEST(endpoint_trying, "EndpointTest", "A call that tries an endpoint.");
+#undef OF
+
+#define OF struct weft_endpoint_trial
+
+static const struct weft_wire_field endpoint_trial_error[] = {
+    ROW("class", TEXT, error_class, "What kind of error, as an execution would have it"),
+    ROW("message", TEXT, error_message, "For people"),
+};
+
+#define WHEN(name_, field_, about_) ROW(name_, I64, field_, about_, OR_NULL, .max = INT64_MAX)
+static const struct weft_wire_field endpoint_trial[] = {
+    ROW("url", TEXT, url, "What was called"),
+    ROW("status", I32, status, "Of the answer; null: there was none", OR_NULL, .min = 100,
+        .max = 999),
+    OBJECT("error", endpoint_trial_error, "Why there was no whole answer"),
+    ROW("bytes", U64, bytes, "Of the answer, decoded"),
+    WHEN("resolved_us", resolved_us,
+         "When the name was looked up, in microseconds from the start; null, here and below: it "
+         "did not happen"),
+    WHEN("connected_us", connected_us, "When there was a connection"),
+    WHEN("secured_us", secured_us, "When TLS was agreed on"),
+    WHEN("first_byte_us", first_byte_us, "When the answer began"),
+    WHEN("total_us", total_us, "When it was over"),
+};
+ANSWER(endpoint_trial, "EndpointTested", "How the call went.");
 #undef OF

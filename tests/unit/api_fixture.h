@@ -35,6 +35,7 @@
 #include "net/request.h"
 #include "net/route.h"
 #include "net/server.h"
+#include "net/trial.h"
 #include "net/upkeep/roster.h"
 #include "net/upkeep/scanner_schedule.h"
 #include "net/upkeep/supervisor.h"
@@ -171,6 +172,22 @@ const char *weft_upkeep_uncovered(struct weft_server *server, struct weft_arena 
     (void)server;
     (void)arena;
     return fixture->uncovered;
+}
+
+/* Calls of the server itself are tested by tests/http/endpoint_test.py. */
+enum weft_rc weft_trial_begin(struct weft_trials *trials, const char *ns,
+                              const struct weft_endpoint_trying *trying, struct weft_id *ret_id,
+                              struct weft_err *err)
+{
+    (void)trials, (void)ns, (void)trying, (void)ret_id;
+    return weft_fail(err, WEFT_UNAVAILABLE, "no calls are made here");
+}
+
+bool weft_trial_take(struct weft_trials *trials, const struct weft_id *id, struct weft_arena *arena,
+                     struct weft_endpoint_trial *ret_trial)
+{
+    (void)trials, (void)id, (void)arena, (void)ret_trial;
+    return false;
 }
 
 /* Claims belong to the server's own half: tests claim from the engine. */

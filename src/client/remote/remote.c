@@ -26,6 +26,8 @@
 
 #include <string.h>
 
+enum { TRIAL_WAIT_MS = 31000 }; /* how long a server may try an endpoint */
+
 /* What the path names: the argument, if that is a text, or the id that it begins with. */
 static const char *place_of(const struct weft_op_call *call)
 {
@@ -401,6 +403,15 @@ static enum weft_rc endpoint_put(const struct weft_via *via, const struct weft_o
     return send_only(via, &request, err);
 }
 
+static enum weft_rc endpoint_test(const struct weft_via *via, const struct weft_op_call *call,
+                                  struct weft_err *err)
+{
+    const struct weft_endpoint_trying *trying = call->in;
+    const struct weft_remote_request request = {
+        .op = call->op, .place = trying->name, .item = trying, .wait_ms = TRIAL_WAIT_MS};
+    return weft_remote_one(via, &request, call->arena, call->out, err);
+}
+
 static enum weft_rc endpoints(const struct weft_via *via, const struct weft_op_call *call,
                               struct weft_err *err)
 {
@@ -543,6 +554,7 @@ static weft_remote_fn *const calls[WEFT_OP_COUNT] = {
     [WEFT_OP_LEDGER] = ledger,
     [WEFT_OP_ENDPOINTS] = endpoints,
     [WEFT_OP_ENDPOINT_PUT] = endpoint_put,
+    [WEFT_OP_ENDPOINT_TEST] = endpoint_test,
     [WEFT_OP_ENDPOINT_REMOVE] = send_place,
     [WEFT_OP_LANE_REMOVE] = send_place,
     [WEFT_OP_GOODBYE] = goodbye,

@@ -2,12 +2,15 @@
 
 /* Endpoints of outgoing HTTP calls: their settings, and what this server knows of its calls. */
 
+#include "base/clock.h"
 #include "core/spec.h"
 #include "engine/call.h"
 #include "engine/http/settings.h"
 #include "net/api/api.h"
 #include "net/api/handlers.h"
 #include "net/server.h"
+#include "net/trial.h"
+#include "net/wait/waits.h"
 
 #include <string.h>
 
@@ -112,4 +115,40 @@ enum weft_rc weft_endpoints_run(struct weft_request *request, struct weft_err *e
     for (size_t i = 0; i < endpoints.count; i++)
         look_at_health(request, &item[i]);
     return weft_api_reply_page(request, &WEFT_API_PAGE(item, endpoints.count, endpoints.next));
+}
+
+/* ---- Trials ---------------------------------------------------------------------------------- */
+
+struct test_state {
+    struct weft_endpoint_trying trying;
+    struct weft_id id;  /* of the trial */
+    weft_usec until_us; /* boot time; 0: it has not begun */
+};
+
+enum weft_rc weft_endpoint_test_read(struct weft_request *request, struct weft_err *err)
+{
+    struct test_state *state = weft_new(request->arena, struct test_state);
+    enum weft_rc rc = weft_api_read_message(request, &state->trying, err);
+    request->state = state;
+    return rc ? rc : read_name(request, &state->trying.name, err);
+}
+
+/* Called again when the trial may have ended; no thread waits for it. */
+enum weft_rc weft_endpoint_test_run(struct weft_request *request, struct weft_err *err)
+{
+    struct test_state *state = request->state;
+    struct weft_trials *trials = request->server->trials;
+    struct weft_endpoint_trial trial = {0};
+    if (state->until_us == 0) {
+        enum weft_rc rc = weft_trial_begin(trials, request->ns, &state->trying, &state->id, err);
+        if (rc)
+            return rc;
+        state->until_us = weft_boot_us() + WEFT_TRIAL_MS * WEFT_MS + WEFT_SECOND;
+    }
+    if (!weft_trial_take(trials, &state->id, request->arena, &trial)) {
+        if (weft_wait_for_end(request, &state->id, state->until_us, WEFT_WAIT_POLLS))
+            return WEFT_OK;
+        return weft_fail(err, WEFT_UNAVAILABLE, "the call has not ended yet, and the server stops");
+    }
+    return weft_api_reply(request, WEFT_OK, &trial);
 }
