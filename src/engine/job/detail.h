@@ -4,7 +4,7 @@
 
 /*
  * Details of failures: what a worker says besides class and message, any JSON. They are rows beside
- * the execution (0032), so a failure without one writes nothing more, and only readers of failures
+ * the execution (0035), so a failure without one writes nothing more, and only readers of failures
  * look for them.
  */
 

@@ -1,4 +1,4 @@
--- The twin of 0032-detail.pg.sql.
+-- The twin of 0035-detail.pg.sql.
 CREATE TABLE detail (
     id     BLOB    NOT NULL,
     epoch  INTEGER NOT NULL,
