@@ -100,6 +100,7 @@ static bool is_peer_refused(struct crowd_rig *rig, const char *peer)
     return true;
 }
 
+/* NOLINTNEXTLINE(readability-non-const-parameter): libcurl says what it passes */
 static int before_request(void *context, char *peer, char *own, int peer_port, int own_port)
 {
     struct crowd_rig *rig = context;

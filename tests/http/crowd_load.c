@@ -37,6 +37,7 @@ static void on_head(void *context, int status, const struct weft_crowd_header *h
         atomic_fetch_add(&failed, 1);
 }
 
+/* NOLINTNEXTLINE(readability-non-const-parameter): as the crowd passes it */
 static bool on_data(void *context, const void *bytes, size_t size, bool *ret_enough)
 {
     (void)context;

@@ -83,6 +83,7 @@ static bool take(void *context, const void *bytes, size_t size)
     return !out->full;
 }
 
+/* NOLINTNEXTLINE(readability-non-const-parameter): zlib writes through it */
 static size_t pack(int bits, const char *text, size_t size, unsigned char *ret_packed, size_t max)
 {
     z_stream stream = {.next_in = (z_const Bytef *)text,
@@ -113,21 +114,21 @@ static bool unpack_all(const char *coding, const unsigned char *packed, size_t s
 
 static void test_unpack(void)
 {
-    enum { SIZE = 100000 };
+    enum { SIZE = 100000, ROOM = 2 * SIZE };
     static const struct {
         const char *coding;
         int bits;
     } row[] = {{"gzip", 31}, {"X-GZIP", 31}, {"deflate", 15}, {"deflate", -15}};
     static const size_t piece[] = {1, 7, 1000, SIZE};
     char *text = weft_alloc(SIZE, 1);
-    unsigned char *packed = weft_alloc(2 * SIZE, 1);
+    unsigned char *packed = weft_alloc(ROOM, 1);
     struct weft_buf out;
     bool whole;
-    weft_buf_init(&out, 2 * SIZE);
+    weft_buf_init(&out, ROOM);
     for (size_t i = 0; i < SIZE; i++)
         text[i] = (char)(i * i % 251);
     for (size_t i = 0; i < WEFT_LEN(row); i++) {
-        size_t size = pack(row[i].bits, text, SIZE, packed, 2 * SIZE);
+        size_t size = pack(row[i].bits, text, SIZE, packed, ROOM);
         for (size_t j = 0; j < WEFT_LEN(piece); j++) {
             bool well = unpack_all(row[i].coding, packed, size, piece[j], &out, &whole);
             ok(well && whole && out.size == SIZE && memcmp(out.data, text, SIZE) == 0,
@@ -149,7 +150,7 @@ static void test_unpack(void)
        "what is no gzip");
     weft_buf_done(&out);
     weft_buf_init(&out, 50);
-    size = pack(31, text, SIZE, packed, 2 * SIZE);
+    size = pack(31, text, SIZE, packed, ROOM);
     ok(!unpack_all("gzip", packed, size, SIZE, &out, &whole), "stopped by the one who takes it");
 
     struct weft_unpack *unpack = NULL;

@@ -507,8 +507,10 @@ enum weft_rc weft_mock_serve(const struct mock_settings *settings, struct weft_e
         rc = open_poller(&server, err);
     if (!rc)
         run(&server);
-    while (server.first)
-        close_connection(server.first);
+    for (struct connection *connection = server.first, *next; connection; connection = next) {
+        next = connection->next;
+        close_connection(connection);
+    }
     if (server.poller >= 0)
         (void)close(server.poller);
     if (server.listener >= 0)
