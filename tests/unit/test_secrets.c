@@ -305,11 +305,13 @@ _Noreturn static void die_with_canary(void)
 {
     struct weft_secrets *secrets = weft_secrets_new();
     struct weft_err err = {0};
-    const struct rlimit most = {RLIM_INFINITY, RLIM_INFINITY};
+    struct rlimit most;
     const struct weft_endpoint_auth auth = {.name = "X", .before = "Bearer ", .after = ""};
-    if (chdir(path_of("cores")) != 0 || setrlimit(RLIMIT_CORE, &most) != 0 ||
+    if (chdir(path_of("cores")) != 0 || getrlimit(RLIMIT_CORE, &most) != 0 ||
         prctl(PR_SET_DUMPABLE, 1) != 0)
         _exit(1);
+    most.rlim_cur = most.rlim_max;
+    (void)setrlimit(RLIMIT_CORE, &most);
     int log = open("log", O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
     weft_log_init(WEFT_DEBUG, WEFT_LOGFMT, log);
     if (weft_secrets_read(secrets, dir, &err))
