@@ -91,6 +91,7 @@ struct weft_engine {
     weft_side_work_fn *on_side_work;    /* NULL: no listener */
     void *side_work_context;
     bool holds_briefly;                 /* flows: see flow_hold.c */
+    atomic_bool carried_met;            /* a queue of a kind that weft carries out itself */
     atomic_bool statements_fit;         /* a connection has prepared all of them */
     atomic_int_fast64_t schema_seen_us; /* boot time; the last look at the schema: pool.c */
     atomic_int_fast64_t oldest_binary;  /* 0: this one is not too old */
