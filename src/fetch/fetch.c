@@ -21,6 +21,7 @@
 #include "fetch/fetch.h"
 
 #include "base/alloc.h"
+#include "fetch/library.h"
 
 #include <curl/curl.h>
 #include <pthread.h>
@@ -68,14 +69,6 @@ struct run {
     struct curl_slist more; /* the call's own header line, before the common ones */
     char message[CURL_ERROR_SIZE];
 };
-
-static pthread_once_t once = PTHREAD_ONCE_INIT;
-static CURLcode ready;
-
-static void init_curl(void)
-{
-    ready = curl_global_init(CURL_GLOBAL_DEFAULT);
-}
 
 /* ---- The header lines of an answer ----------------------------------------------------------- */
 
@@ -263,13 +256,11 @@ static enum weft_rc make_headers(const struct weft_fetch_config *config,
 enum weft_rc weft_fetch_open(const struct weft_fetch_config *config, struct weft_fetch **ret_fetch,
                              struct weft_err *err)
 {
-    (void)pthread_once(&once, init_curl);
-    if (ready != CURLE_OK)
-        return weft_fail(err, WEFT_INTERNAL, "libcurl does not start: %s",
-                         curl_easy_strerror(ready));
     bool loopback = false;
     struct curl_slist *header = NULL, *body_header = NULL;
-    enum weft_rc rc = check_url(config->base_url, &loopback, err);
+    enum weft_rc rc = weft_fetch_library(err);
+    if (!rc)
+        rc = check_url(config->base_url, &loopback, err);
     if (!rc)
         rc = make_headers(config, &header, err);
     if (!rc)
