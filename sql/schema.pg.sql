@@ -146,6 +146,34 @@ CREATE INDEX edge_downstream ON weft.edge USING btree (downstream, upstream) WHE
 
 CREATE UNIQUE INDEX edge_upstream ON weft.edge USING btree (upstream, downstream) WHERE (upstream IS NOT NULL);
 
+CREATE TABLE weft.endpoint (
+    namespace integer NOT NULL,
+    name text NOT NULL,
+    version bigint NOT NULL,
+    url text NOT NULL,
+    secret text,
+    auth text,
+    headers text NOT NULL,
+    retry text NOT NULL,
+    idempotency_header text,
+    flags integer NOT NULL,
+    retry_after_max_ms bigint NOT NULL,
+    max_in_flight bigint NOT NULL,
+    connect_ms bigint NOT NULL,
+    first_byte_ms bigint NOT NULL,
+    idle_ms bigint NOT NULL,
+    total_ms bigint NOT NULL,
+    response_max bigint NOT NULL,
+    CONSTRAINT endpoint_pkey PRIMARY KEY (namespace, name)
+);
+
+CREATE TABLE weft.endpoint_version (
+    one integer NOT NULL DEFAULT 1,
+    version bigint NOT NULL,
+    CONSTRAINT endpoint_version_one_check CHECK ((one = 1)),
+    CONSTRAINT endpoint_version_pkey PRIMARY KEY (one)
+);
+
 CREATE TABLE weft.execution (
     id uuid NOT NULL,
     created bigint NOT NULL,
@@ -909,6 +937,15 @@ AS $function$
             OR EXISTS (SELECT 1 FROM weft.budget WHERE cancelling)
             OR EXISTS (SELECT 1 FROM weft.budget_dimension WHERE dropped OR stale))::int::bigint,
            (SELECT version FROM weft.budget_version), NULL::bigint, NULL::text
+$function$
+;
+
+CREATE OR REPLACE FUNCTION weft.poll_endpoints(OUT what integer, OUT a bigint, OUT b bigint, OUT c bigint, OUT d bigint, OUT text text)
+ RETURNS SETOF record
+ LANGUAGE sql
+ STABLE
+AS $function$
+    SELECT 12, version, NULL::bigint, NULL::bigint, NULL::bigint, NULL::text FROM weft.endpoint_version
 $function$
 ;
 

@@ -68,7 +68,7 @@ GROUPS = {
         "take": "want queue lane counted worker lease skip upto bytes",
     },
     "out": {
-        # live, execution, waitpoint, budget, dimension: the columns of the fragments live_columns and so on
+        # live, execution, waitpoint, budget, dimension, endpoint: the columns of the fragments live_columns and so on
         "flow_head": "name state revision nodes created finished cancel reason",
         "settings": "paused max_running retention_us weights window_limit window_us rate_limit rate_us rate_burst",
         "promoted": "id queue seen",
@@ -157,7 +157,7 @@ def read_statements(paths, sides):
         statement.text = fragments[driver].put(statement.text, statement.where)
         statement.check()
         found[driver][name] = statement
-    for group in ("live", "execution", "waitpoint", "budget", "dimension"):
+    for group in ("live", "execution", "waitpoint", "budget", "dimension", "endpoint"):
         columns = fragments["pg"].text.get(f"{group}_columns")
         if columns:
             GROUPS["out"][group] = " ".join(re.findall(r"@\w+\.(\w+)", columns))

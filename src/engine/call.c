@@ -12,6 +12,7 @@
 #include "engine/admin/workers.h"
 #include "engine/engine.h"
 #include "engine/flow/flow.h"
+#include "engine/http/settings.h"
 #include "engine/job/claim.h"
 #include "engine/job/control.h"
 #include "engine/job/execution_read.h"

@@ -99,6 +99,7 @@ enum weft_rc weft_engine_open(const struct weft_engine_config *config,
     weft_tally_init(&engine->tally);
     weft_unused_init(&engine->unused, config->unused_after_us);
     weft_budget_rules_init(&engine->budgets);
+    weft_endpoints_init(&engine->endpoints);
     pthread_mutex_init(&engine->ord_lock, NULL);
     pthread_mutex_init(&engine->sample_lock, NULL);
     weft_pool_init(engine, config->connections, config->in_turn);
@@ -130,6 +131,7 @@ void weft_engine_close(struct weft_engine *engine)
     weft_tally_done(&engine->tally);
     weft_unused_done(&engine->unused);
     weft_budget_rules_done(&engine->budgets);
+    weft_endpoints_done(&engine->endpoints);
     weft_keys_done(&engine->keys);
     weft_names_done(&engine->names);
     pthread_mutex_destroy(&engine->ord_lock);

@@ -6,12 +6,13 @@
  * The parts of an engine. Private to src/engine: other layers see engine/engine.h.
  *
  * Locks: pool.lock, ord_lock, sample_lock, ready.lock, names.lock, census.lock, floors.lock,
- * tally.lock, unused.lock, budgets.lock. No query is made under any of them, and none is taken
- * under another, except names.lock and budgets.lock under ready.lock.
+ * tally.lock, unused.lock, budgets.lock, endpoints.lock. No query is made under any of them, and
+ * none is taken under another, except names.lock and budgets.lock under ready.lock.
  */
 
 #include "base/limits.h"
 #include "engine/admin/tally.h"
+#include "engine/http/endpoints.h"
 #include "engine/job/span.h"
 #include "engine/limit/admit.h"
 #include "engine/limit/budget_rules.h"
@@ -61,6 +62,7 @@ struct weft_engine {
     struct weft_tally tally;
     struct weft_unused unused;
     struct weft_budget_rules budgets;
+    struct weft_known_endpoints endpoints;
     struct weft_keys keys;
     pthread_mutex_t ord_lock;
     int64_t last_ord;

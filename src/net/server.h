@@ -68,6 +68,13 @@ struct weft_listener {
     char address[280]; /* "127.0.0.1:7717", as it was bound */
 };
 
+/*
+ * What the part of the server that makes HTTP calls knows of an endpoint, for readers of endpoints.
+ * Called on engine threads, several at a time, with *ret_health zeroed; it is to be quick.
+ */
+typedef void weft_endpoint_health_fn(void *context, const char *ns, const char *name,
+                                     struct weft_endpoint_health *ret_health);
+
 /* The parts of a server, each with its contract in the header of its name. */
 struct weft_server {
     struct weft_server_config config; /* resolved: no zeros; texts are in the arena */
@@ -86,6 +93,8 @@ struct weft_server {
     struct weft_roster *roster;
     struct weft_api *api;
     struct weft_metrics *metrics;
+    weft_endpoint_health_fn *endpoint_health; /* set before `open`; NULL: zeros are shown */
+    void *endpoint_health_context;
     struct weft_origins origins; /* sites whose pages are let in; in the arena */
     struct weft_hosts hosts;     /* names of the server besides loopback's; in the arena */
     _Atomic bool open;           /* the store and all parts are; until then see http_head.c */

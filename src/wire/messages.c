@@ -4,6 +4,7 @@
 
 #include "base/buf.h"
 #include "core/budget.h"
+#include "core/http_policy.h"
 #include "wire/ops.h"
 #include "wire/type.h"
 
@@ -198,6 +199,25 @@ static void put_range(const struct weft_wire_field *field, struct weft_json_writ
     weft_json_end_object(out);
 }
 
+/* A number, or a class of numbers. */
+static void put_statuses(struct weft_json_writer *out)
+{
+    static const char *const classes[] = {"3xx", "4xx", "5xx"};
+    weft_json_add_object(out, "items");
+    weft_json_add_array(out, "oneOf");
+    weft_json_begin_object(out);
+    weft_json_add_text(out, "type", "integer");
+    weft_json_add_i64(out, "minimum", WEFT_RETRY_STATUS_MIN);
+    weft_json_add_i64(out, "maximum", WEFT_RETRY_STATUS_MAX);
+    weft_json_end_object(out);
+    weft_json_begin_object(out);
+    weft_json_add_text(out, "type", "string");
+    put_enum(out, classes, WEFT_LEN(classes), false);
+    weft_json_end_object(out);
+    weft_json_end_array(out);
+    weft_json_end_object(out);
+}
+
 static void put_words(const struct weft_wire_field *field, bool nullable,
                       struct weft_json_writer *out)
 {
@@ -253,6 +273,9 @@ static void put_form(const struct weft_wire_field *field, bool nullable,
         break;
     case WEFT_WIRE_RANGE:
         put_range(field, out);
+        break;
+    case WEFT_WIRE_STATUSES:
+        put_statuses(out);
         break;
     case WEFT_WIRE_TEXTS:
     case WEFT_WIRE_TAGS:

@@ -387,6 +387,18 @@ static enum weft_rc read_raw(const struct weft_wire_reader *reader,
     return WEFT_OK;
 }
 
+/* What stands in the list is checked with the rest of its message. */
+static enum weft_rc read_statuses(const struct weft_wire_reader *reader,
+                                  const struct weft_wire_field *field,
+                                  const struct weft_json *value)
+{
+    if (value->kind != WEFT_JSON_ARRAY)
+        return weft_wire_must_be(reader, field, "a list of statuses, like [429,\"5xx\"]");
+    *(const char **)place(reader, field->at) =
+        weft_arena_printf(reader->arena, "%.*s", (int)value->size, value->text);
+    return WEFT_OK;
+}
+
 static enum weft_rc read_base64(const struct weft_wire_reader *reader,
                                 const struct weft_wire_field *field, const struct weft_json *value)
 {
@@ -469,7 +481,7 @@ enum weft_rc weft_wire_read_value(const struct weft_wire_reader *reader,
         [WEFT_WIRE_RANGE] = read_range,     [WEFT_WIRE_COUNTERS] = read_entries,
         [WEFT_WIRE_RAW] = read_raw,         [WEFT_WIRE_WORD] = read_word,
         [WEFT_WIRE_IDS] = read_entries,     [WEFT_WIRE_REF] = read_ref,
-        [WEFT_WIRE_AMOUNTS] = read_entries,
+        [WEFT_WIRE_AMOUNTS] = read_entries, [WEFT_WIRE_STATUSES] = read_statuses,
     };
     return read[field->kind] ? read[field->kind](reader, field, value) : WEFT_OK;
 }

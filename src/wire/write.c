@@ -208,16 +208,27 @@ static void put_range(struct weft_json_writer *out, const struct weft_wire_field
 }
 
 /* The text may be of any origin: an answer stays JSON. */
+static void put_checked(struct weft_json_writer *out, const char *text, enum weft_json_kind kind,
+                        const char *otherwise)
+{
+    struct weft_json value = {0};
+    if (text && !weft_json_check_inside(text, strlen(text), AROUND_BYTES, &value, NULL) &&
+        value.kind == kind)
+        weft_json_put_raw(out, value.text, value.size);
+    else
+        weft_json_put_raw(out, otherwise, strlen(otherwise));
+}
+
 static void put_raw(struct weft_json_writer *out, const struct weft_wire_field *field,
                     const char *item)
 {
-    const char *text = VALUE(char *const, item, field->at);
-    struct weft_json value = {0};
-    if (text && !weft_json_check_inside(text, strlen(text), AROUND_BYTES, &value, NULL) &&
-        value.kind == WEFT_JSON_OBJECT)
-        weft_json_put_raw(out, value.text, value.size);
-    else
-        weft_json_put_raw(out, "{}", 2);
+    put_checked(out, VALUE(char *const, item, field->at), WEFT_JSON_OBJECT, "{}");
+}
+
+static void put_statuses(struct weft_json_writer *out, const struct weft_wire_field *field,
+                         const char *item)
+{
+    put_checked(out, VALUE(char *const, item, field->at), WEFT_JSON_ARRAY, "null");
 }
 
 static void put_number(struct weft_json_writer *out, const struct weft_wire_field *field,
@@ -303,20 +314,35 @@ static void put_value(struct weft_json_writer *out, const struct weft_wire_field
 {
     typedef void (*put_fn)(struct weft_json_writer *, const struct weft_wire_field *, const char *);
     static const put_fn put[WEFT_WIRE_KIND_COUNT] = {
-        [WEFT_WIRE_ID] = put_id,           [WEFT_WIRE_TEXT] = put_text,
-        [WEFT_WIRE_STATE] = put_word,      [WEFT_WIRE_CONTENT_TYPE] = put_text,
-        [WEFT_WIRE_BACKOFF] = put_word,    [WEFT_WIRE_ALIVE] = put_word,
-        [WEFT_WIRE_WORD] = put_word,       [WEFT_WIRE_I32] = put_number,
-        [WEFT_WIRE_U32] = put_number,      [WEFT_WIRE_I64] = put_number,
-        [WEFT_WIRE_U64] = put_number,      [WEFT_WIRE_AT_ONCE] = put_number,
-        [WEFT_WIRE_MS] = put_number,       [WEFT_WIRE_DOUBLE] = put_double,
-        [WEFT_WIRE_BOOL] = put_bool,       [WEFT_WIRE_UNLESS] = put_bool,
-        [WEFT_WIRE_MOMENT] = put_moment,   [WEFT_WIRE_DUE] = put_moment,
-        [WEFT_WIRE_TEXTS] = put_texts,     [WEFT_WIRE_TAGS] = put_entries,
-        [WEFT_WIRE_WEIGHTS] = put_entries, [WEFT_WIRE_COUNTERS] = put_entries,
-        [WEFT_WIRE_IDS] = put_entries,     [WEFT_WIRE_RANGE] = put_range,
-        [WEFT_WIRE_RAW] = put_raw,         [WEFT_WIRE_TAG] = put_tag,
-        [WEFT_WIRE_REF] = put_ref,         [WEFT_WIRE_AMOUNTS] = put_entries,
+        [WEFT_WIRE_ID] = put_id,
+        [WEFT_WIRE_TEXT] = put_text,
+        [WEFT_WIRE_STATE] = put_word,
+        [WEFT_WIRE_CONTENT_TYPE] = put_text,
+        [WEFT_WIRE_BACKOFF] = put_word,
+        [WEFT_WIRE_ALIVE] = put_word,
+        [WEFT_WIRE_WORD] = put_word,
+        [WEFT_WIRE_I32] = put_number,
+        [WEFT_WIRE_U32] = put_number,
+        [WEFT_WIRE_I64] = put_number,
+        [WEFT_WIRE_U64] = put_number,
+        [WEFT_WIRE_AT_ONCE] = put_number,
+        [WEFT_WIRE_MS] = put_number,
+        [WEFT_WIRE_DOUBLE] = put_double,
+        [WEFT_WIRE_BOOL] = put_bool,
+        [WEFT_WIRE_UNLESS] = put_bool,
+        [WEFT_WIRE_MOMENT] = put_moment,
+        [WEFT_WIRE_DUE] = put_moment,
+        [WEFT_WIRE_TEXTS] = put_texts,
+        [WEFT_WIRE_TAGS] = put_entries,
+        [WEFT_WIRE_WEIGHTS] = put_entries,
+        [WEFT_WIRE_COUNTERS] = put_entries,
+        [WEFT_WIRE_IDS] = put_entries,
+        [WEFT_WIRE_RANGE] = put_range,
+        [WEFT_WIRE_RAW] = put_raw,
+        [WEFT_WIRE_TAG] = put_tag,
+        [WEFT_WIRE_REF] = put_ref,
+        [WEFT_WIRE_AMOUNTS] = put_entries,
+        [WEFT_WIRE_STATUSES] = put_statuses,
     };
     if (field->flags & WEFT_WIRE_OR_NULL && !is_set(field, item))
         weft_json_put_null(out);

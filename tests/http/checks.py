@@ -460,6 +460,7 @@ def filters_of_the_document(bench):
     made = caller.post("/v1/executions", {"kind": "k"}, 201)
     flow = caller.post("/v1/flows", {"nodes": [{"name": "a", "kind": "k"}]}, 201)
     caller.send("PUT", "/v1/budgets/b", {"dimensions": {"tokens": {}}})
+    caller.send("PUT", "/v1/endpoints/e", {"url": "https://example.com"})
     values = {"lane": "l", "kind": "k", "state": "failed", "tag": "a:b", "tenant": "t", "key": "k",
               "limit": "7", "wait_ms": "0", "flow": flow["id"],
               "name": "n"}
@@ -468,7 +469,7 @@ def filters_of_the_document(bench):
             continue
         owner = flow if operation.path.startswith("/v1/flows") else made
         path = operation.path.replace("{id}", owner["id"]).replace("{lane}", "l")
-        path = path.replace("{gate}", "g").replace("{budget}", "b")
+        path = path.replace("{gate}", "g").replace("{budget}", "b").replace("{endpoint}", "e")
         for parameter in operation.content.get("parameters", []):
             if parameter.get("in") == "query" and parameter["name"] in values:
                 caller.send("GET", f"{path}?{parameter['name']}={values[parameter['name']]}")

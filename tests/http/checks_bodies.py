@@ -17,7 +17,7 @@ def empty_bodies(bench):
         if declared is None:
             continue
         path = operation.path.replace("{id}", made).replace("{lane}", "l").replace("{worker}", "w")
-        path = path.replace("{gate}", "g").replace("{budget}", "b")
+        path = path.replace("{gate}", "g").replace("{budget}", "b").replace("{endpoint}", "e")
         answer = caller.send(operation.method, path.replace("{name}", "intake"), None, None)
         said = "has no body" in answer.body.decode()
         same(said, declared["required"], f"{operation}: refused for want of a body")

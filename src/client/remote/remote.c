@@ -14,6 +14,7 @@
 #include "base/limits.h"
 #include "base/moment.h"
 #include "core/state.h"
+#include "engine/http/settings.h"
 #include "engine/job/execution_read.h"
 #include "engine/job/list.h"
 #include "engine/limit/budgets.h"
@@ -32,7 +33,7 @@ static const char *place_of(const struct weft_op_call *call)
     if (!strchr(path, '{'))
         return NULL;
     if (strstr(path, "{lane}") || strstr(path, "{worker}") || strstr(path, "{gate}") ||
-        strstr(path, "{budget}"))
+        strstr(path, "{budget}") || strstr(path, "{endpoint}"))
         return call->in;
     if (strstr(path, "tokens/"))
         return weft_arena_printf(call->arena, "%d", *(const int32_t *)call->in);
@@ -388,6 +389,34 @@ static enum weft_rc budgets(const struct weft_via *via, const struct weft_op_cal
     return rc;
 }
 
+static enum weft_rc endpoint_put(const struct weft_via *via, const struct weft_op_call *call,
+                                 struct weft_err *err)
+{
+    struct weft_endpoint settings = *(const struct weft_endpoint *)call->in;
+    const struct weft_remote_request request = {
+        .op = call->op, .place = settings.name, .item = &settings};
+    settings.name = NULL; /* the path says it */
+    settings.version = 0;
+    settings.health = (struct weft_endpoint_health){0};
+    return send_only(via, &request, err);
+}
+
+static enum weft_rc endpoints(const struct weft_via *via, const struct weft_op_call *call,
+                              struct weft_err *err)
+{
+    const struct weft_endpoint_asking *asking = call->in;
+    struct weft_remote_list list = {0};
+    const struct weft_remote_request request = {
+        .op = call->op,
+        .query = query_page(call->arena, asking->limit, asking->after),
+        .ns = asking->ns};
+    enum weft_rc rc = weft_remote_page(via, &request, call->arena, &list, err);
+    if (!rc)
+        *(struct weft_endpoints *)call->out =
+            (struct weft_endpoints){.item = list.item, .count = list.count, .next = list.next};
+    return rc;
+}
+
 static enum weft_rc ledger(const struct weft_via *via, const struct weft_op_call *call,
                            struct weft_err *err)
 {
@@ -512,6 +541,9 @@ static weft_remote_fn *const calls[WEFT_OP_COUNT] = {
     [WEFT_OP_BUDGET_REMOVE] = send_place,
     [WEFT_OP_BUDGET_RESET] = send_place,
     [WEFT_OP_LEDGER] = ledger,
+    [WEFT_OP_ENDPOINTS] = endpoints,
+    [WEFT_OP_ENDPOINT_PUT] = endpoint_put,
+    [WEFT_OP_ENDPOINT_REMOVE] = send_place,
     [WEFT_OP_LANE_REMOVE] = send_place,
     [WEFT_OP_GOODBYE] = goodbye,
     [WEFT_OP_TOKEN_REVOKE] = send_place,

@@ -98,6 +98,8 @@ static void read_state(struct weft_engine *engine, const struct weft_poll_out *r
         read_waiting(engine, row, poll->due_us);
     else if (row->what == WEFT_POLL_GATES)
         poll->due_us[WEFT_SCANNER_UNBLOCK] = walks(row, &engine->gates_walk_us);
+    else if (row->what == WEFT_POLL_ENDPOINTS)
+        poll->endpoints = row->a.value;
     else if (row->what == WEFT_POLL_HINTS || row->what == WEFT_POLL_FLOWS)
         read_flows(row, poll->due_us);
     else if (row->what == WEFT_POLL_SCHEMA)
@@ -203,6 +205,8 @@ enum weft_rc weft_engine_poll(struct weft_engine *engine, struct weft_arena *are
     read_rows(engine, &rows, arena, &poll, &list);
     weft_names_retired_seen(&engine->names, began_us);
     rc = weft_budget_rules_seen(engine, poll.budgets, err);
+    if (!rc)
+        rc = weft_endpoints_seen(engine, poll.endpoints, err);
     if (rc)
         return rc;
     if (whole) {

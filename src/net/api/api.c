@@ -184,6 +184,7 @@ enum weft_rc weft_api_run(struct weft_request *request, struct weft_err *err)
         struct weft_lane lane;
         struct weft_gate gate;
         struct weft_budget budget;
+        struct weft_endpoint endpoint;
         struct weft_why why;
         struct weft_waiting waiting;
     } out = {0};

@@ -35,6 +35,9 @@ weft_route_fn weft_gate_read, weft_gate_put_read, weft_gate_put_run, weft_gates_
 /* api_budgets.c */
 weft_route_fn weft_budget_read, weft_budget_put_read, weft_budget_put_run, weft_budgets_run,
     weft_ledger_read, weft_ledger_run;
+/* api_endpoints.c */
+weft_route_fn weft_endpoint_read, weft_endpoint_run, weft_endpoint_put_read,
+    weft_endpoint_put_run, weft_endpoints_run;
 /* api_admin.c */
 weft_route_fn weft_lanes_run, weft_lane_read, weft_lane_put_read, weft_lane_put_run,
     weft_workers_run, weft_goodbye_read, weft_goodbye_run, weft_tokens_read, weft_tokens_run,

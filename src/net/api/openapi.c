@@ -44,6 +44,7 @@ static const struct tag {
     {"lanes", "Queues: whether they are paused, how much may run at once, who gets which share."},
     {"gates", "Limits of keys: how many run at a time, how often they start."},
     {"budgets", "How much may be spent, of what and by whom."},
+    {"endpoints", "The servers that weft calls itself, and how."},
     {"tokens", "Who may do what."},
     {"replicas", "The servers that share the store."},
     {"scanners", "What the servers do by themselves: they put right what time or a crash left."},
@@ -333,6 +334,7 @@ static const struct weft_param PATH_PARAMS[] = {
     {"lane", NAME_SCHEMA, "The name of the lane; a slash in it is written %2F"},
     {"worker", NAME_SCHEMA, "The name of the worker; a slash in it is written %2F"},
     {"budget", NAME_SCHEMA, "The name of the budget; a slash in it is written %2F"},
+    {"endpoint", NAME_SCHEMA, "The name of the endpoint; a slash in it is written %2F"},
     {"name", NAME_SCHEMA, "The name of the scanner"},
 };
 

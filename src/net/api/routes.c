@@ -10,6 +10,7 @@
 #include "net/api/routes.h"
 
 #include "engine/flow/flow.h"
+#include "engine/http/settings.h"
 #include "engine/job/execution_read.h"
 #include "engine/limit/budgets.h"
 #include "engine/wait/wait.h"
