@@ -148,15 +148,15 @@ CASE(carried_claims_choose_by_target)
 CASE(carried_queues_are_listed)
 {
     const struct weft_queue *queue[8];
-    size_t place = 0;
+    size_t place = 0, total;
     (void)submit_job(f);
-    is_int(weft_ready_carried(f->a, &place, queue, 8), 0, "other kinds are not listed");
+    is_int(weft_ready_carried(f->a, &place, queue, 8, &total), 0, "other kinds are not listed");
     (void)submit_call(f, call_one);
     (void)submit_call(f, call_two);
-    is_int(weft_ready_carried(f->a, &place, queue, 8), 2, "both queues are listed");
+    is_int(weft_ready_carried(f->a, &place, queue, 8, &total), 2, "both queues are listed");
     const char *first = NULL;
     for (int i = 0; i < 4; i++) {
-        is_int(weft_ready_carried(f->a, &place, queue, 1), 1, "one at a time");
+        is_int(weft_ready_carried(f->a, &place, queue, 1, &total), 1, "one at a time");
         ok(!first || strcmp(first, queue[0]->target) != 0, "by turns");
         first = queue[0]->target;
     }
@@ -166,7 +166,7 @@ CASE(carried_queues_are_listed)
     const char *const both[] = {"one", "two"};
     is_int(claim_target(f, f->a, both, 2).count, 2, "both are taken");
     is_int(claim_target(f, f->a, both, 2).count, 0, "there is no more");
-    is_int(weft_ready_carried(f->a, &place, queue, 8), 0, "empty queues leave the list");
+    is_int(weft_ready_carried(f->a, &place, queue, 8, &total), 0, "empty queues leave the list");
 }
 
 CASE(carried_row_of_the_inbox_is_read)

@@ -106,7 +106,7 @@ static void note_known(struct weft_engine *engine, const struct weft_woken *woke
 }
 
 size_t weft_ready_carried(struct weft_engine *engine, size_t *place,
-                          const struct weft_queue **ret_queue, size_t max)
+                          const struct weft_queue **ret_queue, size_t max, size_t *ret_total)
 {
     struct weft_ready *ready = &engine->ready;
     size_t count = 0;
@@ -118,6 +118,7 @@ size_t weft_ready_carried(struct weft_engine *engine, size_t *place,
         if (listed)
             ret_queue[count++] = listed->queue;
     }
+    *ret_total = carried->count;
     pthread_mutex_unlock(&ready->lock);
     return count;
 }
