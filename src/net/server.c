@@ -29,6 +29,7 @@
 #include "net/http/loop.h"
 #include "net/metrics.h"
 #include "net/route.h"
+#include "net/secrets.h"
 #include "net/upkeep/roster.h"
 #include "net/upkeep/supervisor.h"
 #include "net/upkeep/upkeep.h"
@@ -42,6 +43,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
@@ -63,6 +65,7 @@ static void resolve(const struct weft_server_config *given, struct weft_server *
     COPY(tls_cert);
     COPY(tls_key);
     COPY(signing_key_file);
+    COPY(secrets_dir);
     COPY(cors_origin);
     COPY(host);
     NUMBER(threads, 6);
@@ -241,6 +244,27 @@ static enum weft_rc listen_on(const char *where, struct weft_listener *ret_liste
     return rc;
 }
 
+/* ---- Secrets ----------------------------------------------------------------------------------
+ */
+
+/*
+ * A process with secrets writes no core dumps, and others of its user cannot read its memory:
+ * secrets lie in pages that no dump has, but libcurl and OpenSSL have copies of those that are
+ * being sent.
+ */
+static void seal_process(struct weft_server *server)
+{
+    if (weft_secrets_count(server->secrets) > 0)
+        (void)prctl(PR_SET_DUMPABLE, 0);
+}
+
+static enum weft_rc read_secrets(struct weft_server *server, const char *dir, struct weft_err *err)
+{
+    enum weft_rc rc = weft_secrets_read(server->secrets, dir, err);
+    seal_process(server);
+    return rc;
+}
+
 /* ---- Starting and stopping ------------------------------------------------------------------- */
 
 static enum weft_rc check_origins(const struct weft_server *server, struct weft_err *err)
@@ -361,6 +385,8 @@ enum weft_rc weft_server_listen(const struct weft_server_config *config,
     server->api = weft_api_new();
     server->arena = weft_arena_new();
     resolve(config, server);
+    server->secrets = weft_secrets_new();
+    weft_secrets_take(server->secrets, config->environment);
     enum weft_rc rc = WEFT_OK;
     if (!server->config.tls_cert != !server->config.tls_key)
         rc = weft_invalid(err, "tls_key", "a certificate and its key must be given together");
@@ -372,6 +398,8 @@ enum weft_rc weft_server_listen(const struct weft_server_config *config,
         rc = check_origins(server, err);
     if (!rc)
         rc = read_hosts(server, err);
+    if (!rc)
+        rc = read_secrets(server, server->config.secrets_dir, err);
     if (!rc)
         rc = weft_loop_start(server, err);
     if (rc) {
@@ -453,6 +481,7 @@ void weft_server_free(struct weft_server *server)
     weft_auth_free(server->auth);
     weft_api_free(server->api);
     weft_metrics_free(server->metrics);
+    weft_secrets_free(server->secrets);
     if (server->listener.fd >= 0)
         (void)close(server->listener.fd);
     weft_arena_free(server->arena);
@@ -480,4 +509,10 @@ void weft_server_reload(struct weft_server *server, const struct weft_server_con
         weft_error("the signing keys stay as they were", F_STR("error", err.text));
     else if (config->signing_key_file)
         weft_info("the signing keys were read anew", F_STR("file", config->signing_key_file));
+    err = (struct weft_err){0};
+    if (read_secrets(server, config->secrets_dir, &err))
+        weft_error("the secrets stay as they were", F_STR("error", err.text));
+    else if (config->secrets_dir)
+        weft_info("the secrets were read anew", F_STR("folder", config->secrets_dir),
+                  F_U64("secrets", weft_secrets_count(server->secrets)));
 }

@@ -38,6 +38,8 @@ struct weft_server_config {
     const char *tls_cert;   /* PEM file; with tls_key */
     const char *tls_key;
     const char *signing_key_file; /* of signal tokens; NULL: their keys are in the store */
+    const char *secrets_dir;      /* of outgoing calls: net/secrets.h; NULL: there is none */
+    char **environment;           /* secrets are taken out of it; NULL: there are none */
     bool tokens;                  /* require them also on loopback; elsewhere they always are */
     bool no_migrate;
     uint32_t migrate_wait_s; /* as in weft_engine_config */
@@ -92,6 +94,7 @@ struct weft_server {
     struct weft_groups *groups;
     struct weft_waits *waits;
     struct weft_notices *notices; /* NULL: the store cannot notify */
+    struct weft_secrets *secrets; /* of outgoing calls */
     struct weft_upkeep *upkeep;
     struct weft_supervisor *supervisor;
     struct weft_commit_work *work[WEFT_WORK_KINDS];
@@ -129,8 +132,9 @@ const char *weft_server_url(const struct weft_server *server);
 bool weft_server_stop(struct weft_server *server);
 void weft_server_free(struct weft_server *server); /* NULL is fine */
 /*
- * Reads the tokens, the certificate, its key and the signing keys again and runs the scanners as
- * the config says now; of the rest of the config nothing changes without a restart (SIGHUP).
+ * Reads the tokens, the certificate, its key, the signing keys and the secrets again and runs the
+ * scanners as the config says now; of the rest of the config nothing changes without a restart
+ * (SIGHUP).
  */
 void weft_server_reload(struct weft_server *server, const struct weft_server_config *config);
 /* These queues have work, or room: wakes the claims that wait for it, and the executor. */

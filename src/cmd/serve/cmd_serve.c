@@ -270,6 +270,7 @@ static enum weft_exit run_serve(struct weft_cli *cli)
     block_signals(&set);
     weft_heap_limit(); /* before there are threads */
     start_log(&settings);
+    settings.server.environment = environ;
     struct weft_server *server = start(&settings, &set, &code);
     if (!server)
         return code;
@@ -294,7 +295,7 @@ const struct weft_command weft_command_serve = {
         "Opens the store, brings its schema up to date, and serves the HTTP API until SIGTERM or "
         "SIGINT; then it finishes what is in flight, within --grace, and exits with 0. A second "
         "signal ends it at once. SIGHUP reads the tokens, the certificate with its key, the "
-        "signing keys and the settings of the scanners anew.\n\n"
+        "signing keys, the secrets and the settings of the scanners anew.\n\n"
         "Without settings it serves the file weft.db in the current folder at "
         "http://127.0.0.1:7717. Any number of servers may share one PostgreSQL. Tokens are "
         "required as soon as it listens on anything but loopback; see weft-token(1).\n\n"
