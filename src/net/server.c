@@ -331,6 +331,7 @@ static void make_executor(struct weft_server *server)
     const struct weft_executor_config config = {
         .engine = server->engine,
         .metrics = server->metrics,
+        .secrets = server->secrets,
         .worker = weft_arena_printf(server->arena, "http-%s", id),
         .in_flight = server->config.http_in_flight,
         .urls = server->config.http_urls,

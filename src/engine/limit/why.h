@@ -17,6 +17,7 @@ struct weft_carrier_state {
     bool urls;               /* it makes calls with URLs of their own */
     bool open;               /* the breaker lets no call begin */
     weft_usec open_until_us; /* the store's clock; 0: until the end of a call */
+    bool no_secret;          /* this server lacks the secret that the endpoint names */
     uint64_t in_flight;
 };
 typedef void weft_carrier_fn(void *context, const char *ns, const char *target,

@@ -105,6 +105,8 @@ enum weft_rc weft_why_carried(struct weft_why_carried *all, const struct weft_ex
         facts->carried = WEFT_REASON_NO_EXECUTOR;
     else if (own_url ? engine->on_carrier && !all->state.urls : all->max_in_flight == 0)
         facts->carried = WEFT_REASON_NO_ENDPOINT;
+    else if (all->state.no_secret)
+        facts->carried = WEFT_REASON_NO_SECRET;
     else if (all->state.open)
         facts->carried = WEFT_REASON_BREAKER;
     else if (!own_url && all->state.in_flight >= (uint64_t)all->max_in_flight)
@@ -139,6 +141,11 @@ const char *weft_why_carried_say(const struct weft_why_carried *all, enum weft_r
                "--executor=on, or a worker names its kind";
     if (reason == WEFT_REASON_NO_ENDPOINT)
         return say_no_endpoint(all);
+    if (reason == WEFT_REASON_NO_SECRET)
+        return weft_arena_printf(all->arena,
+                                 "this server lacks the secret of endpoint '%s': it runs when the "
+                                 "secret is there and read (SIGHUP), or on another server",
+                                 all->target);
     weft_json_add_i64(detail, "in_flight", (int64_t)all->state.in_flight);
     if (reason == WEFT_REASON_ENDPOINT_FULL)
         return weft_arena_printf(all->arena,

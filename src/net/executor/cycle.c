@@ -172,12 +172,20 @@ static bool begin(struct weft_executor *executor, struct weft_outgoing *out,
 {
     if (weft_outgoing_read(out, item) || !find_target(executor, out))
         return false;
-    /* The endpoint is kept as it is now: a change does not touch what is under way. */
+    /* The endpoint is kept as it is: a change does not touch what is under way. */
     if (!out->target->own_url) {
         out->endpoint =
             executor->ops.endpoint(executor->engine, out->target->ns, out->target->name);
-        if (!out->endpoint) {
-            weft_outgoing_release(out, 0); /* it was removed in this moment */
+        out->auth = out->target->auth;
+        if (out->auth)
+            out->auth->holders++;
+        /*
+         * It was changed since the look that found its secret: the next look takes that in. The
+         * secret of one URL must not be sent to another.
+         */
+        if (!out->endpoint || !out->target->endpoint ||
+            out->endpoint->version != out->target->endpoint->version) {
+            weft_outgoing_release(out, 0);
             return false;
         }
     }
@@ -274,6 +282,9 @@ static enum weft_rc complete_and_claim(struct weft_executor *executor, bool clai
                                        .arena = claimed};
     if (call[0].count + call[1].count > 0)
         weft_engine_together(executor->engine, call, WEFT_LEN(call), NULL, NULL);
+    if (executor->metrics && call[0].count + result.count > 0)
+        weft_metric_observe(executor->metrics, WEFT_METRIC_CALL_CYCLES, 0,
+                            call[0].count + result.count);
     if (call[0].count > 0 && !call[0].rc)
         take_answers(executor, batch);
     if (count > 0 && !call[1].rc)

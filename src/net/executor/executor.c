@@ -140,6 +140,7 @@ void weft_executor_carrier(void *context, const char *ns, const char *target,
     if (found) {
         weft_usec next_us = weft_breaker_next(&found->breaker);
         ret_state->in_flight = found->in_flight;
+        ret_state->no_secret = found->no_secret;
         ret_state->open = weft_breaker_room(&found->breaker, now_us) == 0;
         if (ret_state->open && next_us != WEFT_NEVER)
             ret_state->open_until_us =
@@ -246,6 +247,7 @@ enum weft_rc weft_executor_new(const struct weft_executor_config *config,
     struct weft_executor *executor = weft_alloc(1, sizeof(*executor));
     executor->engine = config->engine;
     executor->metrics = config->metrics;
+    executor->secrets = config->secrets;
     executor->ops = config->ops ? *config->ops : real_ops;
     executor->arena = weft_arena_new();
     executor->worker = weft_arena_strdup(executor->arena, config->worker);

@@ -30,6 +30,7 @@
 struct weft_engine;
 struct weft_executor; /* opaque */
 struct weft_metrics;
+struct weft_secrets;
 
 /* What the executor asks of the outside; a test has its own. */
 struct weft_executor_ops {
@@ -46,6 +47,7 @@ struct weft_executor_ops {
 struct weft_executor_config {
     struct weft_engine *engine;
     struct weft_metrics *metrics;        /* NULL: it counts nothing */
+    struct weft_secrets *secrets;        /* NULL: there are none */
     const char *worker;                  /* its name, in every namespace */
     uint32_t in_flight;                  /* calls at a time; 0: 1,000 */
     bool urls;                           /* it also makes calls with URLs of their own */

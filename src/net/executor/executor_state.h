@@ -16,6 +16,7 @@
 #include "core/sse_fold.h"
 #include "engine/names/names.h"
 #include "net/executor/executor.h"
+#include "net/secrets.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -30,6 +31,15 @@ enum {
 
 /* ---- Targets: target.c ----------------------------------------------------------------------- */
 
+/*
+ * The header with the secret of an endpoint, held by its target and by the calls that send it. On
+ * the thread of the executor alone.
+ */
+struct weft_target_auth {
+    size_t holders;
+    const struct weft_secret *secret, *header;
+};
+
 /* What calls go to: an endpoint of a namespace, or URLs of their own. */
 struct weft_target {
     char *key; /* owned: both names, each with its NUL */
@@ -37,6 +47,8 @@ struct weft_target {
     const char *ns, *name;                      /* in key */
     const struct weft_known_endpoint *endpoint; /* counted; NULL: there is none of this name */
     bool own_url;                               /* it needs none */
+    struct weft_target_auth *auth;              /* NULL: it has no secret, or that is not here */
+    bool no_secret; /* this server lacks the secret that the endpoint names */
     struct weft_breaker breaker;
     size_t in_flight; /* from the claim to the end of the transfer */
     uint64_t answers[5], failed;
@@ -63,6 +75,7 @@ size_t weft_target_room(struct weft_executor *executor, struct weft_target *targ
                         weft_usec now_us);
 /* When a target without room for claims has some by itself; WEFT_NEVER. */
 weft_usec weft_target_next(const struct weft_target *target, weft_usec now_us);
+void weft_target_let_go(struct weft_target_auth *auth); /* NULL is fine */
 /* Forgets targets that were not used for long. */
 void weft_targets_slim(struct weft_executor *executor, weft_usec now_us);
 void weft_targets_done(struct weft_executor *executor);
@@ -84,6 +97,7 @@ struct weft_outgoing {
     struct weft_arena *arena; /* its own */
     struct weft_target *target;
     const struct weft_known_endpoint *endpoint; /* as it was when the call began; counted */
+    struct weft_target_auth *auth;              /* likewise */
     struct weft_id id;
     int32_t epoch;
     weft_usec lease_us; /* boot time: when the lease was given, or renewed last */
@@ -162,6 +176,7 @@ struct weft_executor {
     struct weft_engine *engine;
     struct weft_metrics *metrics;
     struct weft_executor_ops ops;
+    struct weft_secrets *secrets;
     struct weft_arena *arena;
     char *worker;
     size_t in_flight_max;

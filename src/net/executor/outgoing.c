@@ -140,8 +140,10 @@ static enum weft_rc add_endpoint_headers(struct weft_outgoing *out, struct weft_
             (struct weft_http_header){setting->headers[count].key, setting->headers[count].value};
     for (size_t i = 0; i < count; i++)
         add_header(out, own[i].name, own[i].value);
-    if (endpoint->auth.name)
+    if (endpoint->auth.name) {
         own[count++] = (struct weft_http_header){endpoint->auth.name, ""};
+        add_header(out, endpoint->auth.name, weft_secret_text(out->auth->header));
+    }
     if (setting->idempotency_header)
         own[count++] = (struct weft_http_header){setting->idempotency_header, ""};
     return weft_http_call_yields(&out->call, own, count, err);
@@ -353,6 +355,7 @@ void weft_outgoing_free(struct weft_outgoing *out)
 {
     atomic_fetch_sub(&out->executor->bytes, out->counted);
     out->executor->ops.release(out->endpoint);
+    weft_target_let_go(out->auth);
     weft_sse_fold_free(out->fold);
     weft_buf_done(&out->filled);
     weft_buf_done(&out->body);

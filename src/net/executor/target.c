@@ -57,20 +57,49 @@ struct weft_target *weft_target_of(struct weft_executor *executor, const char *n
     return target;
 }
 
-/* The endpoint may have been made, changed or removed since the last look. */
-static void look_at_endpoint(struct weft_executor *executor, struct weft_target *target)
+/* The endpoint may have been made, changed or removed since the last look; true: it was. */
+static bool look_at_endpoint(struct weft_executor *executor, struct weft_target *target)
 {
     const struct weft_known_endpoint *before = target->endpoint;
-    if (target->own_url || !*target->name)
-        return;
     target->endpoint = executor->ops.endpoint(executor->engine, target->ns, target->name);
+    bool changed =
+        !target->endpoint != !before || (before && target->endpoint->version != before->version);
     /* What another server answered at another URL says nothing about this one. */
-    if (target->endpoint && before && target->endpoint->version != before->version) {
+    if (changed) {
         pthread_mutex_lock(&executor->lock);
         weft_breaker_reset(&target->breaker, &weft_breaker_default);
         pthread_mutex_unlock(&executor->lock);
     }
     executor->ops.release(before);
+    return changed;
+}
+
+void weft_target_let_go(struct weft_target_auth *auth)
+{
+    if (!auth || --auth->holders > 0)
+        return;
+    weft_secret_release(auth->header);
+    weft_secret_release(auth->secret);
+    free(auth);
+}
+
+/* The secret may have come, changed or gone with the last SIGHUP. False: it is not here. */
+static bool look_at_secret(struct weft_executor *executor, struct weft_target *target, bool changed)
+{
+    const struct weft_known_endpoint *endpoint = target->endpoint;
+    const struct weft_secret *secret = NULL;
+    if (endpoint->auth.name && executor->secrets)
+        secret = weft_secret_get(executor->secrets, target->ns, endpoint->setting->secret);
+    if (target->auth && target->auth->secret == secret && !changed) {
+        weft_secret_release(secret);
+        return true;
+    }
+    weft_target_let_go(target->auth);
+    target->auth = secret ? weft_alloc(1, sizeof(*target->auth)) : NULL;
+    if (secret)
+        *target->auth = (struct weft_target_auth){
+            .holders = 1, .secret = secret, .header = weft_secret_header(secret, &endpoint->auth)};
+    return secret || !endpoint->auth.name;
 }
 
 /*
@@ -82,12 +111,14 @@ size_t weft_target_room(struct weft_executor *executor, struct weft_target *targ
                         weft_usec now_us)
 {
     enum { UNTOLD_MAX = 16 };
-    look_at_endpoint(executor, target);
     if (target->own_url)
         return executor->urls ? SIZE_MAX : 0;
     if (!*target->name)
         return target->in_flight < UNTOLD_MAX ? UNTOLD_MAX - target->in_flight : 0;
-    if (!target->endpoint)
+    bool changed = look_at_endpoint(executor, target);
+    bool secret = target->endpoint && look_at_secret(executor, target, changed);
+    target->no_secret = target->endpoint && !secret;
+    if (!secret)
         return 0;
     size_t most = (size_t)target->endpoint->setting->max_in_flight;
     size_t room = most > target->in_flight ? most - target->in_flight : 0;
@@ -108,6 +139,7 @@ static void free_target(struct weft_executor *executor, struct weft_target *targ
 {
     weft_map_remove(&executor->target, target->key, target->key_size);
     executor->ops.release(target->endpoint);
+    weft_target_let_go(target->auth);
     free(target->key);
     free(target);
 }
