@@ -11,6 +11,7 @@
 #include "base/arena.h"
 #include "base/err.h"
 #include "engine/engine_state.h"
+#include "engine/flow/flow.h"
 #include "net/executor/executor.h"
 
 #include <stdlib.h>
@@ -435,6 +436,103 @@ CASE(executor_open_breaker_costs_nothing)
     f->a = plain;
     finish(engine);
     weft_engine_close(engine);
+}
+
+/* A lane that is full is looked at once, and not again before its room comes. */
+CASE(executor_rests_where_a_lane_is_full)
+{
+    static struct weft_fault fault;
+    fault = (struct weft_fault){.hook = count_statement};
+    struct weft_engine *engine = open_faulty(f, &fault), *plain = f->a;
+    begin_with(f, engine, 0);
+    f->a = engine;
+    struct weft_lane lane = {.name = "default", .max_running = 2};
+    put_lane(f, engine, &lane);
+    for (int i = 0; i < 5; i++)
+        (void)call_to(f, "one");
+    turns(6);
+    is_int(stage.open, 2, "as many calls as the lane runs");
+    uint64_t before = stage.statements;
+    turns(100);
+    is_int(stage.statements - before, 0, "no statement while it is full");
+    for (int i = 0; i < 3; i++) {
+        answer_all(200, "1");
+        turns(4);
+    }
+    is_int(stage.calls, 5, "each end makes room");
+    f->a = plain;
+    finish(engine);
+    weft_engine_close(engine);
+}
+
+CASE(executor_makes_no_calls_to_urls_of_their_own)
+{
+    begin(f);
+    struct weft_spec spec = spec_of("{\"url\":\"https://example.com/\"}");
+    struct weft_id id = submit_ok(f, &spec);
+    turns(3);
+    is_int(state_of(f, &id), WEFT_STATE_READY, "unless it was told to");
+    finish(f->a);
+}
+
+CASE(executor_serves_every_namespace)
+{
+    begin(f);
+    struct weft_spec spec = spec_of("{\"endpoint\":\"one\"}");
+    static const char *const ns[] = {"alpha", "beta", "default"};
+    for (size_t i = 0; i < WEFT_LEN(ns); i++) {
+        spec.ns = ns[i];
+        (void)submit_ok(f, &spec);
+    }
+    turns(3);
+    is_int(stage.open, 3, "a call of each begins");
+    answer_all(200, "1");
+    turns(2);
+    for (size_t i = 0; i < WEFT_LEN(ns); i++)
+        is_int(count_rows(f, &(struct weft_filter){.ns = ns[i], .state = WEFT_STATE_SUCCEEDED}), 1,
+               "namespace %s has its result", ns[i]);
+    finish(f->a);
+}
+
+/* ---- Flows ----------------------------------------------------------------------------------- */
+
+CASE(executor_takes_parts_of_results)
+{
+    begin(f);
+    static const char check[] =
+        "{\"endpoint\":\"one\",\"body\":{\"was\":null,\"n\":0},"
+        "\"from\":{\"/body/was\":\"draft#/body/text\"}}";
+    static const char wrong[] =
+        "{\"endpoint\":\"one\",\"body\":{\"was\":null},"
+        "\"from\":{\"/body/was\":\"draft#/body/none\"}}";
+    static const char *const after[] = {"draft"};
+    struct weft_node node[] = {
+        {.name = "draft", .spec = spec_of("{\"endpoint\":\"one\"}")},
+        {.name = "check", .spec = spec_of(check), .after = after, .after_count = 1},
+        {.name = "wrong", .spec = spec_of(wrong), .after = after, .after_count = 1},
+    };
+    struct weft_id id[WEFT_LEN(node)];
+    struct weft_flow_spec spec = {.nodes = node, .node_count = WEFT_LEN(node)};
+    struct weft_flow_result flow = {.node = id};
+    is_int(weft_engine_flow_submit(f->a, "default", &spec, 1, f->arena, &flow, &f->err), WEFT_OK,
+           "the flow is submitted");
+    turns(2);
+    /* More than comes along with a claim: it is read by its id. */
+    enum { LARGE = 100 << 10 };
+    char *body = weft_arena_alloc(f->arena, LARGE + 64, 1);
+    memset(body, 'x', LARGE);
+    memcpy(body, "{\"text\":\"", 9);
+    memcpy(body + LARGE, "\"}", 3);
+    answer(&stage.transfer[0], 200, "application/json", body);
+    turns(3);
+    is_int(stage.calls, 2, "the call after it begins");
+    const struct weft_crowd_call *sent = &stage.transfer[1].call;
+    is_int(sent->body_size, strlen("{\"was\":\"\",\"n\":0}") + LARGE - 9,
+           "its body has the part, however large");
+    struct weft_execution failed = describe(f, &id[2]);
+    is_str(failed.error_class, "http_from", "a pointer that leads nowhere fails the node");
+    is_int(failed.state, WEFT_STATE_FAILED, "for good");
+    finish(f->a);
 }
 
 /* ---- Leases ---------------------------------------------------------------------------------- */

@@ -18,7 +18,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LOOK_MAX = 1024 }; /* queues of one look */
+enum { LOOK_MAX = 1024 };           /* queues of one look */
+#define LATER_US (10 * WEFT_SECOND) /* after a failure that nothing here can mend */
 
 static const char *const carried_kinds[] = {"http"};
 
@@ -149,8 +150,10 @@ size_t weft_claims_choose(struct weft_executor *executor, struct weft_arena *are
     }
     share_out(executor, target, count, room);
     for (size_t i = 0; i < count; i++) {
-        if (!weft_executor_meet(executor, target[i]->ns))
+        if (!weft_executor_meet(executor, target[i]->ns)) {
+            target[i]->rest_us = now_us + LATER_US;
             continue;
+        }
         ret_claims->name[ret_claims->count] = target[i]->name;
         ret_claims->item[ret_claims->count] =
             (struct weft_claim){.ns = target[i]->ns,

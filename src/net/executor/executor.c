@@ -185,7 +185,7 @@ static weft_usec next_turn(const struct weft_executor *executor, const struct as
         next_us = executor->next_us;
     if (executor->overs > 0 || (executor->full && !asked->stopping))
         next_us = executor->retry_us; /* 0: at once */
-    if (asked->stopping && asked->stop_us < next_us)
+    if (asked->stopping && executor->runs > 0 && asked->stop_us < next_us)
         next_us = asked->stop_us;
     return next_us;
 }

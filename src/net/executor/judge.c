@@ -156,7 +156,8 @@ void weft_outgoing_judge(struct weft_outgoing *out)
 {
     struct weft_executor *executor = out->executor;
     struct weft_target *target = out->target;
-    bool answered = !out->end.aborted && !out->aborted && !out->gone;
+    /* A call that was over before its abort reached it has its answer. */
+    bool answered = !out->end.aborted && !out->gone;
     uint64_t random;
     weft_random(&random, sizeof(random));
     enum weft_breaker_end health = answered ? learn(out) : WEFT_BREAKER_VOID;
