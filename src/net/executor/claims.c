@@ -107,7 +107,6 @@ static void share_out(struct weft_executor *executor, struct weft_target **targe
     qsort((void *)target, count, sizeof(struct weft_target *), by_room);
     for (size_t i = 0; i < count; i++) {
         size_t share = left / (count - i);
-        executor->full |= target[i]->asked > share;
         if (target[i]->asked > share)
             target[i]->asked = share;
         left -= target[i]->asked;
@@ -186,7 +185,7 @@ void weft_claims_settle(struct weft_executor *executor, const struct weft_execut
         struct weft_target *target = claims->target[i];
         target->used_us = now_us;
         if (target->got > 0)
-            executor->full |= target->got == target->asked; /* there may be more */
+            executor->full |= target->got == target->asked || result->contended; /* more? */
         else
             target->rest_us = rest_us;
         if (target->rest_us && target->rest_us < executor->next_us)
