@@ -114,6 +114,13 @@ CREATE TABLE weft.cost (
     CONSTRAINT cost_pkey PRIMARY KEY (id, dimension)
 );
 
+CREATE TABLE weft.detail (
+    id uuid NOT NULL,
+    epoch integer NOT NULL,
+    detail text NOT NULL,
+    CONSTRAINT detail_pkey PRIMARY KEY (id, epoch)
+);
+
 CREATE TABLE weft.draining (
     id uuid NOT NULL,
     epoch integer NOT NULL,

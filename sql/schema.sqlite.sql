@@ -113,6 +113,13 @@ CREATE TABLE cost (
     PRIMARY KEY (id, dimension)
 ) WITHOUT ROWID;
 
+CREATE TABLE detail (
+    id     BLOB    NOT NULL,
+    epoch  INTEGER NOT NULL,
+    detail TEXT    NOT NULL,
+    PRIMARY KEY (id, epoch)
+);
+
 CREATE TABLE draining (
     id       BLOB NOT NULL,
     epoch    INTEGER NOT NULL,

@@ -247,6 +247,7 @@ struct weft_flow_node {
     bool escalated;                /* its timeout passed: an operator must look */
     const char *const *waitpoints; /* names of up to 4, sorted */
     size_t waitpoint_count;
+    const char *error_detail; /* JSON; NULL: none, or those of the nodes before are 8 MiB */
 };
 
 struct weft_flow {
@@ -429,6 +430,7 @@ struct weft_failure {
     const char *message;
     bool permanent;         /* do not retry; over HTTP the opposite word, "retryable": false */
     int64_t retry_after_ms; /* beats the backoff; 0: not given; -1: at once */
+    const char *detail;     /* any JSON of up to 64 KiB, kept byte for byte; NULL: none */
 };
 
 struct weft_put_back {
@@ -643,6 +645,7 @@ struct weft_execution {
     const char *gate;                  /* NULL: none */
     const char *const *budgets;        /* that its submission named */
     size_t budget_count;
+    const char *error_detail; /* JSON; NULL: none. Of a list of many, some 8 MiB in all */
 };
 
 struct weft_page {
@@ -679,6 +682,7 @@ struct weft_attempt {
     weft_usec started_us;
     weft_usec ended_us;
     weft_usec run_at_us;
+    const char *error_detail; /* JSON; NULL: none. Of a page of many, some 8 MiB in all */
 };
 
 struct weft_attempts {

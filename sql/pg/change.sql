@@ -69,6 +69,25 @@ INSERT INTO weft.attempt (id, epoch, replay, attempt, ended, held, answer, worke
 SELECT i.*, true FROM unnest(:id, :epoch, :replay, :attempt, :ended, :held, :answer, :worker, :claimed,
                      :ended_at, :run_at, :by, :reason, :error_class, :error_message) i;
 
+-- name: detail_put (id uuid[], epoch int[], detail text[])
+-- In the transaction that ended the leases, behind what it wrote: the rows are locked, or its own.
+WITH added AS (
+    INSERT INTO weft.detail (id, epoch, detail)
+    SELECT i.id, i.epoch, i.detail FROM unnest(:id, :epoch, :detail) AS i(id, epoch, detail)
+), living AS (
+    UPDATE weft.live l SET has = l.has | @WEFT_HAS_DETAIL
+      FROM unnest(:id) AS i(id) WHERE l.id BETWEEN i.id AND i.id AND l.has & @WEFT_HAS_DETAIL = 0
+)
+UPDATE weft.outcome o SET has = o.has | @WEFT_HAS_DETAIL
+  FROM unnest(:id) AS i(id) WHERE o.id BETWEEN i.id AND i.id AND o.has & @WEFT_HAS_DETAIL = 0;
+
+-- name: details_of (id uuid[], epoch int[])
+-- returns: id uuid, epoch int, detail text
+-- The details of failures, in any order.
+SELECT d.id, d.epoch, d.detail
+  FROM unnest(:id, :epoch) AS i(id, epoch)
+ CROSS JOIN LATERAL (SELECT * FROM weft.detail x WHERE x.id = i.id AND x.epoch = i.epoch OFFSET 0) d;
+
 -- name: outcome_lock (id uuid[])
 -- returns: id uuid, queue int, epoch int, attempt int, forgiven int, lost smallint, replays smallint, priority smallint, state smallint, ended smallint, finished bigint, gate text?
 -- For replay, which is the only thing that ever removes an outcome but retention. In the order of

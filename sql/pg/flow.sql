@@ -387,9 +387,9 @@ SELECT x.state, count(*)
  GROUP BY x.state;
 
 -- name: flow_page (flow uuid, after uuid, batch int)
--- returns: id uuid, name text, policy smallint, k int, let_run bool, total int, fired smallint, state smallint, attempt int, worker int?, started bigint?, finished bigint?, reason text?, error_class text?, error_message text?, timeout bigint?, escalated bigint?, waitpoints text?
+-- returns: id uuid, name text, policy smallint, k int, let_run bool, total int, fired smallint, state smallint, attempt int, epoch int, worker int?, started bigint?, finished bigint?, reason text?, error_class text?, error_message text?, timeout bigint?, escalated bigint?, waitpoints text?
 -- waitpoints: the names of some waitpoints of a suspended node, in any order, with commas, which no name has.
-SELECT n.id, n.name, n.policy, n.k, n.let_run, n.total, n.fired, s.state, s.attempt, s.worker,
+SELECT n.id, n.name, n.policy, n.k, n.let_run, n.total, n.fired, s.state, s.attempt, s.epoch, s.worker,
        s.started, s.finished, s.reason, s.error_class, s.error_message,
        CASE WHEN s.state = @suspended THEN s.due END, s.escalated,
        CASE WHEN s.state = @suspended THEN

@@ -3,7 +3,7 @@
 -- planner may walk the other table for each row, or read all of it into a hash.
 
 -- name: sample_bounds (namespace int?)
--- returns: first uuid?, last uuid?, first_live uuid?, last_live uuid?, first_outcome uuid?, last_outcome uuid?, first_attempt uuid?, last_attempt uuid?, first_progress uuid?, last_progress uuid?, first_suspension uuid?, last_suspension uuid?, first_resumption uuid?, last_resumption uuid?, first_waitpoint uuid?, last_waitpoint uuid?, first_signal uuid?, last_signal uuid?, first_cost uuid?, last_cost uuid?, first_namespace int?, first_key text?, last_namespace int?, last_key text?
+-- returns: first uuid?, last uuid?, first_live uuid?, last_live uuid?, first_outcome uuid?, last_outcome uuid?, first_attempt uuid?, last_attempt uuid?, first_progress uuid?, last_progress uuid?, first_suspension uuid?, last_suspension uuid?, first_resumption uuid?, last_resumption uuid?, first_waitpoint uuid?, last_waitpoint uuid?, first_signal uuid?, last_signal uuid?, first_cost uuid?, last_cost uuid?, first_detail uuid?, last_detail uuid?, first_namespace int?, first_key text?, last_namespace int?, last_key text?
 -- The ends of each key. Locks nothing.
 SELECT (SELECT id FROM weft.execution ORDER BY id LIMIT 1),
        (SELECT id FROM weft.execution ORDER BY id DESC LIMIT 1),
@@ -25,6 +25,8 @@ SELECT (SELECT id FROM weft.execution ORDER BY id LIMIT 1),
        (SELECT id FROM weft.signal ORDER BY id DESC LIMIT 1),
        (SELECT id FROM weft.cost ORDER BY id LIMIT 1),
        (SELECT id FROM weft.cost ORDER BY id DESC LIMIT 1),
+       (SELECT id FROM weft.detail ORDER BY id LIMIT 1),
+       (SELECT id FROM weft.detail ORDER BY id DESC LIMIT 1),
        f.namespace, f.key, l.namespace, l.key
   FROM (SELECT) one
   LEFT JOIN LATERAL (SELECT k.namespace, k.key FROM weft.key k
@@ -44,7 +46,7 @@ SELECT '@table without execution', w.id, @bit, NULL, NULL
  WHERE weft.partition(w.id) BETWEEN :first AND :last AND :namespace IS NULL
    AND NOT EXISTS (SELECT 1 FROM weft.execution e WHERE e.id = w.id OFFSET 0)
 
--- name: sample_check (execution uuid, live uuid, outcome uuid, attempt uuid, progress uuid, suspension uuid, resumption uuid, waitpoint uuid, signal uuid, cost uuid, key_namespace int, key text, look int, batch int, namespace int?, first int, last int)
+-- name: sample_check (execution uuid, live uuid, outcome uuid, attempt uuid, progress uuid, suspension uuid, resumption uuid, waitpoint uuid, signal uuid, cost uuid, detail uuid, key_namespace int, key text, look int, batch int, namespace int?, first int, last int)
 -- returns: problem text?, id uuid?, number bigint, namespace int, key text?
 -- One statement, so one snapshot: an execution that ends or is replayed meanwhile is seen as it
 -- was before or as it is after. Each table is walked along its key from a place of its own, past

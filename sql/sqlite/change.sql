@@ -44,6 +44,17 @@ SELECT i.id, i.epoch, i.replay, i.attempt, i.ended, i.held, i.answer, i.worker, 
        i.run_at, i.by, i.reason, i.error_class, i.error_message, 1
   FROM input i;
 
+-- name: detail_put (id uuid[], epoch int[], detail text[])
+INSERT INTO detail (id, epoch, detail) VALUES (:id, :epoch, :detail);
+UPDATE live SET has = has | @WEFT_HAS_DETAIL
+ WHERE num = (SELECT num FROM execution WHERE id = :id) AND has & @WEFT_HAS_DETAIL = 0;
+UPDATE outcome SET has = has | @WEFT_HAS_DETAIL
+ WHERE num = (SELECT num FROM execution WHERE id = :id) AND has & @WEFT_HAS_DETAIL = 0;
+
+-- name: details_of (id uuid[], epoch int[])
+-- returns: id uuid, epoch int, detail text
+SELECT id, epoch, detail FROM detail WHERE id = :id AND epoch = :epoch;
+
 -- name: outcome_lock (id uuid[])
 -- returns: id uuid, queue int, epoch int, attempt int, forgiven int, lost smallint, replays smallint, priority smallint, state smallint, ended smallint, finished bigint, gate text?
 SELECT :id, queue, epoch, attempt, forgiven, lost, replays, priority, state, ended, finished,

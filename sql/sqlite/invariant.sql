@@ -3,7 +3,7 @@
 -- partition 0.
 
 -- name: sample_bounds (namespace int?)
--- returns: first uuid?, last uuid?, first_live uuid?, last_live uuid?, first_outcome uuid?, last_outcome uuid?, first_attempt uuid?, last_attempt uuid?, first_progress uuid?, last_progress uuid?, first_suspension uuid?, last_suspension uuid?, first_resumption uuid?, last_resumption uuid?, first_waitpoint uuid?, last_waitpoint uuid?, first_signal uuid?, last_signal uuid?, first_cost uuid?, last_cost uuid?, first_namespace int?, first_key text?, last_namespace int?, last_key text?
+-- returns: first uuid?, last uuid?, first_live uuid?, last_live uuid?, first_outcome uuid?, last_outcome uuid?, first_attempt uuid?, last_attempt uuid?, first_progress uuid?, last_progress uuid?, first_suspension uuid?, last_suspension uuid?, first_resumption uuid?, last_resumption uuid?, first_waitpoint uuid?, last_waitpoint uuid?, first_signal uuid?, last_signal uuid?, first_cost uuid?, last_cost uuid?, first_detail uuid?, last_detail uuid?, first_namespace int?, first_key text?, last_namespace int?, last_key text?
 SELECT (SELECT min(id) FROM execution), (SELECT max(id) FROM execution),
        (SELECT coalesce(e.id, zeroblob(16)) FROM live l LEFT JOIN execution e ON e.num = l.num
          ORDER BY l.num LIMIT 1),
@@ -20,6 +20,7 @@ SELECT (SELECT min(id) FROM execution), (SELECT max(id) FROM execution),
        (SELECT min(id) FROM waitpoint), (SELECT max(id) FROM waitpoint),
        (SELECT min(id) FROM signal), (SELECT max(id) FROM signal),
        (SELECT min(id) FROM cost), (SELECT max(id) FROM cost),
+       (SELECT min(id) FROM detail), (SELECT max(id) FROM detail),
        f.namespace, f.key, l.namespace, l.key
   FROM (SELECT 1) one
   LEFT JOIN (SELECT k.namespace, k.key FROM key k
@@ -43,7 +44,7 @@ SELECT '@table without execution', w.id, @bit, NULL, NULL
    AND :namespace IS NULL
    AND NOT EXISTS (SELECT 1 FROM execution e WHERE e.id = w.id)
 
--- name: sample_check (execution uuid, live uuid, outcome uuid, attempt uuid, progress uuid, suspension uuid, resumption uuid, waitpoint uuid, signal uuid, cost uuid, key_namespace int, key text, look int, batch int, namespace int?, first int, last int)
+-- name: sample_check (execution uuid, live uuid, outcome uuid, attempt uuid, progress uuid, suspension uuid, resumption uuid, waitpoint uuid, signal uuid, cost uuid, detail uuid, key_namespace int, key text, look int, batch int, namespace int?, first int, last int)
 -- returns: problem text?, id uuid?, number bigint, namespace int, key text?
 WITH sample AS MATERIALIZED (
     SELECT w.num, w.id

@@ -112,6 +112,7 @@ static enum weft_http_failure before_connection(const struct weft_transfer *tran
         return *transfer->rig->address ? WEFT_HTTP_REFUSED : WEFT_HTTP_CONNECT;
     case CURLE_URL_MALFORMAT:
     case CURLE_UNSUPPORTED_PROTOCOL:
+    case CURLE_LOGIN_DENIED: /* there is user info in it */
         return WEFT_HTTP_REFUSED;
     default:
         return weft_crowd_is_tls(transfer) ? WEFT_HTTP_TLS : WEFT_HTTP_CONNECT;
@@ -170,13 +171,15 @@ static void tell_timeout(const struct weft_transfer *transfer, char ret_text[CRO
 }
 
 /* "Connection refused" is clearer than libcurl's "failed to connect after N ms". */
-static void tell_connect(const struct weft_transfer *transfer, char ret_text[CROWD_TEXT_MAX])
+static void tell_connect(const struct weft_transfer *transfer, CURLcode code,
+                         char ret_text[CROWD_TEXT_MAX])
 {
     long number = 0;
     char why[200];
-    (void)curl_easy_getinfo(transfer->rig->easy, CURLINFO_OS_ERRNO, &number);
+    if (code == CURLE_COULDNT_CONNECT)
+        (void)curl_easy_getinfo(transfer->rig->easy, CURLINFO_OS_ERRNO, &number);
     (void)snprintf(ret_text, CROWD_TEXT_MAX, "no connection: %s",
-                   number ? strerror_r((int)number, why, sizeof(why)) : transfer->rig->message);
+                   number ? strerror_r((int)number, why, sizeof(why)) : curl_easy_strerror(code));
 }
 
 static void tell(const struct weft_transfer *transfer, enum weft_http_failure failure,
@@ -189,12 +192,14 @@ static void tell(const struct weft_transfer *transfer, enum weft_http_failure fa
         (void)snprintf(ret_text, CROWD_TEXT_MAX, "%s is not called: it is no public address (%s)",
                        rig->address, transfer->why);
     else if (failure == WEFT_HTTP_CONNECT)
-        tell_connect(transfer, ret_text);
+        tell_connect(transfer, code, ret_text);
     else if (failure == WEFT_HTTP_OVERSIZED)
         (void)snprintf(ret_text, CROWD_TEXT_MAX, "the answer is larger than %zu bytes",
                        transfer->call.response_max);
     else if (transfer->stop == CROWD_FAILED)
         (void)snprintf(ret_text, CROWD_TEXT_MAX, "%s", transfer->why);
+    else if (failure == WEFT_HTTP_REFUSED)
+        (void)snprintf(ret_text, CROWD_TEXT_MAX, "this is not a URL that is called");
     else if (failure == WEFT_HTTP_BROKEN)
         (void)snprintf(ret_text, CROWD_TEXT_MAX, "the connection ended before the answer did");
     else if (transfer->asked)

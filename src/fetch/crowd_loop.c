@@ -285,9 +285,9 @@ static void end(struct weft_transfer *transfer, CURLcode code)
         leave_pack(loop, transfer);
     else
         TAILQ_REMOVE(&loop->waiting, transfer, entry);
-    transfer->call.ops->ended(transfer->call.context, &end);
     atomic_fetch_sub(&loop->load, 1);
     atomic_fetch_sub(&loop->crowd->in_flight, 1);
+    transfer->call.ops->ended(transfer->call.context, &end);
     free(transfer->url);
     free(transfer);
 }
@@ -321,8 +321,8 @@ static void take_done_of_all(struct crowd_loop *loop)
 /* ---- What happens ---------------------------------------------------------------------------- */
 
 /*
- * Something came in on the connection of a call: less than a line, for lines and bodies are noted by
- * their callbacks. Right after a handshake it may be TLS's own affair.
+ * Something came in on the connection of a call: less than a line, for lines and bodies are noted
+ * by their callbacks. Right after a handshake it may be TLS's own affair.
  */
 static void hear(struct weft_transfer *transfer)
 {
@@ -416,6 +416,8 @@ static int wait_ms(const struct crowd_loop *loop)
 {
     const struct weft_due *first = weft_dues_first(&loop->dues);
     weft_usec wake_us = first ? first->at_us : WEFT_NEVER;
+    if (loop->count < loop->limit && !TAILQ_EMPTY(&loop->waiting))
+        return 0; /* the turn ended with room for more */
     for (size_t i = 0; i < loop->packs; i++) {
         const struct crowd_pack *pack = loop->pack[i];
         wake_us = earlier(wake_us, pack->due_us);

@@ -361,7 +361,7 @@ static void put_field(struct drawing *drawing, const struct weft_wire_field *fie
     bool nullable = is_nullable(drawing, field);
     weft_json_add_object(out, field->name);
     weft_json_add_text(out, "description", field->about);
-    if (field->kind != WEFT_WIRE_JSON) /* which is anything */
+    if (field->kind != WEFT_WIRE_JSON && field->kind != WEFT_WIRE_ANY) /* which are anything */
         put_type(out, kinds[field->kind].type, nullable);
     if (field->kind == WEFT_WIRE_OBJECT || field->kind == WEFT_WIRE_POLICY) {
         if (field->kind == WEFT_WIRE_OBJECT)

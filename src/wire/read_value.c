@@ -377,14 +377,20 @@ static enum weft_rc read_json(const struct weft_wire_reader *reader,
     return WEFT_OK;
 }
 
+static enum weft_rc read_any(const struct weft_wire_reader *reader,
+                             const struct weft_wire_field *field, const struct weft_json *value)
+{
+    *(const char **)place(reader, field->at) =
+        weft_arena_printf(reader->arena, "%.*s", (int)value->size, value->text);
+    return WEFT_OK;
+}
+
 static enum weft_rc read_raw(const struct weft_wire_reader *reader,
                              const struct weft_wire_field *field, const struct weft_json *value)
 {
     if (value->kind != WEFT_JSON_OBJECT)
         return weft_wire_must_be(reader, field, "an object");
-    *(const char **)place(reader, field->at) =
-        weft_arena_printf(reader->arena, "%.*s", (int)value->size, value->text);
-    return WEFT_OK;
+    return read_any(reader, field, value);
 }
 
 /* What stands in the list is checked with the rest of its message. */
@@ -394,9 +400,7 @@ static enum weft_rc read_statuses(const struct weft_wire_reader *reader,
 {
     if (value->kind != WEFT_JSON_ARRAY)
         return weft_wire_must_be(reader, field, "a list of statuses, like [429,\"5xx\"]");
-    *(const char **)place(reader, field->at) =
-        weft_arena_printf(reader->arena, "%.*s", (int)value->size, value->text);
-    return WEFT_OK;
+    return read_any(reader, field, value);
 }
 
 static enum weft_rc read_base64(const struct weft_wire_reader *reader,
@@ -482,6 +486,7 @@ enum weft_rc weft_wire_read_value(const struct weft_wire_reader *reader,
         [WEFT_WIRE_RAW] = read_raw,         [WEFT_WIRE_WORD] = read_word,
         [WEFT_WIRE_IDS] = read_entries,     [WEFT_WIRE_REF] = read_ref,
         [WEFT_WIRE_AMOUNTS] = read_entries, [WEFT_WIRE_STATUSES] = read_statuses,
+        [WEFT_WIRE_ANY] = read_any,
     };
     return read[field->kind] ? read[field->kind](reader, field, value) : WEFT_OK;
 }

@@ -239,6 +239,8 @@ static const struct weft_wire_field flow_node_join[] = {JOIN_ROWS};
 static const struct weft_wire_field flow_node_error[] = {
     ROW("class", TEXT, error_class, "What kind of error"),
     ROW("message", TEXT, error_message, "For people"),
+    ROW("detail", ANY, error_detail,
+        "What its worker said besides, any JSON; of the nodes of a page, some 8 MiB in all"),
 };
 
 static const struct weft_wire_field flow_node[] = {

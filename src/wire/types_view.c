@@ -8,7 +8,9 @@
 /* The error of an execution or an attempt. */
 #define ERROR_ROWS                                                                                 \
     ROW("class", TEXT, error_class, "What kind of error"),                                         \
-        ROW("message", TEXT, error_message, "For people")
+        ROW("message", TEXT, error_message, "For people"),                                         \
+        ROW("detail", ANY, error_detail,                                                           \
+            "What its worker said besides, any JSON; of the items of a page, some 8 MiB in all")
 
 /* ---- Executions ------------------------------------------------------------------------------ */
 

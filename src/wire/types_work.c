@@ -113,6 +113,7 @@ static const struct weft_wire_field failure[] = {
     /* Checked: -1 would read as "at once" in the struct. */
     ROW("retry_after_ms", AT_ONCE, retry_after_ms,
         "When to try again, instead of the backoff; 0: at once", CHECKED, .max = WEFT_DELAY_MAX_MS),
+    ROW("detail", ANY, detail, "Any JSON of up to 64 KiB, shown with the error byte for byte"),
 };
 REQUEST(failure, "Fail", "It did not work.");
 #undef OF

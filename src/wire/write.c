@@ -9,6 +9,7 @@
 #include "wire/type.h"
 
 #include <assert.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -208,12 +209,12 @@ static void put_range(struct weft_json_writer *out, const struct weft_wire_field
 }
 
 /* The text may be of any origin: an answer stays JSON. */
-static void put_checked(struct weft_json_writer *out, const char *text, enum weft_json_kind kind,
+static void put_checked(struct weft_json_writer *out, const char *text, unsigned kinds,
                         const char *otherwise)
 {
     struct weft_json value = {0};
     if (text && !weft_json_check_inside(text, strlen(text), AROUND_BYTES, &value, NULL) &&
-        value.kind == kind)
+        kinds >> value.kind & 1)
         weft_json_put_raw(out, value.text, value.size);
     else
         weft_json_put_raw(out, otherwise, strlen(otherwise));
@@ -222,13 +223,19 @@ static void put_checked(struct weft_json_writer *out, const char *text, enum wef
 static void put_raw(struct weft_json_writer *out, const struct weft_wire_field *field,
                     const char *item)
 {
-    put_checked(out, VALUE(char *const, item, field->at), WEFT_JSON_OBJECT, "{}");
+    put_checked(out, VALUE(char *const, item, field->at), 1u << WEFT_JSON_OBJECT, "{}");
+}
+
+static void put_any(struct weft_json_writer *out, const struct weft_wire_field *field,
+                    const char *item)
+{
+    put_checked(out, VALUE(char *const, item, field->at), UINT_MAX, "null");
 }
 
 static void put_statuses(struct weft_json_writer *out, const struct weft_wire_field *field,
                          const char *item)
 {
-    put_checked(out, VALUE(char *const, item, field->at), WEFT_JSON_ARRAY, "null");
+    put_checked(out, VALUE(char *const, item, field->at), 1u << WEFT_JSON_ARRAY, "null");
 }
 
 static void put_number(struct weft_json_writer *out, const struct weft_wire_field *field,
@@ -343,6 +350,7 @@ static void put_value(struct weft_json_writer *out, const struct weft_wire_field
         [WEFT_WIRE_REF] = put_ref,
         [WEFT_WIRE_AMOUNTS] = put_entries,
         [WEFT_WIRE_STATUSES] = put_statuses,
+        [WEFT_WIRE_ANY] = put_any,
     };
     if (field->flags & WEFT_WIRE_OR_NULL && !is_set(field, item))
         weft_json_put_null(out);

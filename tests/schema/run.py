@@ -47,8 +47,9 @@ def tables_of(made):
     return dict(re.findall(r"^CREATE TABLE (?:weft\.)?(\w+) \((.*?)\)(?: WITH[^;]*| WITHOUT[^;]*)?;$", made, re.M | re.S))
 
 
-# Their bits are set together with that of `waitpoint` (0025); that of `cost` by the submission, which alone writes it.
-WITHOUT_TRIGGER = {"suspension", "resumption", "signal", "cost"}
+# Their bits are set together with that of `waitpoint` (0025); those of `cost` and `detail` by the one
+# statement that writes them.
+WITHOUT_TRIGGER = {"suspension", "resumption", "signal", "cost", "detail"}
 
 
 def test_registry(postgres, sqlite):

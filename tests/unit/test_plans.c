@@ -300,9 +300,9 @@ static void check_sample(struct plans *p, const char *where)
         const char *id = place[i];
         const char *arguments = weft_arena_printf(
             p->f.arena,
-            "('%s', '%s', '%s', '%s', '%s', '%s', '%s', '%s', '%s', '%s', 1, 'key-5', %d, %d, "
-            "NULL, 0, 255)",
-            id, id, id, id, id, id, id, id, id, id, SAMPLE, SAMPLE);
+            "('%s', '%s', '%s', '%s', '%s', '%s', '%s', '%s', '%s', '%s', '%s', 1, 'key-5', %d, "
+            "%d, NULL, 0, 255)",
+            id, id, id, id, id, id, id, id, id, id, id, SAMPLE, SAMPLE);
         const char *plan = NULL;
         if (begin_pinned(p) && prepare(p, "seen", WEFT_STMT_SAMPLE_CHECK))
             plan = explain(p, "ANALYZE, BUFFERS, COSTS OFF, TIMING OFF, SUMMARY OFF", arguments);

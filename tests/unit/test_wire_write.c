@@ -44,7 +44,7 @@ static const struct trip trip[] = {
      "\"finished_at\":\"2026-01-01T00:00:00.003Z\",\"run_at\":\"2026-01-01T00:00:00.004Z\","
      "\"deadline_at\":\"2026-01-01T00:00:00.005Z\","
      "\"lease_expires_at\":\"2026-01-01T00:00:00.006Z\",\"reason\":\"r\","
-     "\"error\":{\"class\":\"c\",\"message\":\"m\"},\"flow_id\":null,\"node\":null,"
+     "\"error\":{\"class\":\"c\",\"message\":\"m\",\"detail\":null},\"flow_id\":null,\"node\":null,"
      "\"attempts_used\":2,\"attempts_left\":23,"
      "\"next_attempt_at\":\"2026-01-01T00:00:00.007Z\","
      "\"not_retried_because\":\"class_in_no_retry\","
@@ -116,7 +116,7 @@ static const struct trip trip[] = {
     {"attempt", &weft_wire_attempt,
      "{\"epoch\":1,\"attempt\":2,\"worker\":\"w\",\"started_at\":\"2026-01-01T00:00:00.001Z\","
      "\"ended_at\":\"2026-01-01T00:00:00.002Z\",\"ended\":\"timed_out\","
-     "\"error\":{\"class\":\"c\",\"message\":null},\"run_at\":null}"},
+     "\"error\":{\"class\":\"c\",\"message\":null,\"detail\":null},\"run_at\":null}"},
     {"lane", &weft_wire_lane,
      "{\"lane\":\"l\",\"paused\":true,\"max_running\":5,\"retention_ms\":60000,"
      "\"weights\":{\"a\":2,\"b\":3},\"window\":{\"limit\":5,\"per_ms\":1000},"

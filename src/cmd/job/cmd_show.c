@@ -237,6 +237,15 @@ static void put_error(const char *error_class, const char *message)
     }
 }
 
+/* The beginning of what a worker said of an error. */
+static void put_error_detail(const char *detail)
+{
+    size_t all = detail ? strlen(detail) : 0,
+           size = all ? weft_utf8_cut(detail, all, PREVIEW_MAX) : 0;
+    if (detail)
+        weft_show_field("detail", "%.*s%s", (int)size, detail, size < all ? "..." : "");
+}
+
 static void put_facts(const struct weft_cli *cli, const struct weft_execution *item)
 {
     char id[WEFT_ID_TEXT];
@@ -367,6 +376,7 @@ static void put_progress(const struct weft_execution *item)
     weft_show_text("reason", item->reason);
     weft_show_text("ended by", item->by);
     put_error(item->error_class, item->error_message);
+    put_error_detail(item->error_detail);
     weft_show_moment("created", item->created_us);
     weft_show_moment("runs at", item->run_at_us);
     weft_show_moment("started", item->started_us);

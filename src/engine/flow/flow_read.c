@@ -17,6 +17,7 @@
 #include "core/spec.h"
 #include "engine/engine_state.h"
 #include "engine/flow/flow_hold.h"
+#include "engine/job/detail.h"
 #include "engine/job/list.h"
 
 #include <stdlib.h>
@@ -199,8 +200,18 @@ static enum weft_rc read_nodes(struct weft_engine *engine, const struct flow_cal
     if (rc)
         return rc;
     struct weft_flow_node *node = weft_new_array(arena, struct weft_flow_node, count);
-    for (size_t i = 0; i < count; i++)
-        node[i] = read_node(engine, &weft_out_flow_page(rows)[i], arena);
+    struct weft_detail_of *of = weft_new_array(arena, struct weft_detail_of, count);
+    size_t failed = 0;
+    for (size_t i = 0; i < count; i++) {
+        const struct weft_flow_page_out *row = &weft_out_flow_page(rows)[i];
+        node[i] = read_node(engine, row, arena);
+        if (node[i].state == WEFT_STATE_FAILED && node[i].error_class)
+            of[failed++] = (struct weft_detail_of){node[i].id, row->epoch, &node[i].error_detail};
+    }
+    if (failed > 0)
+        rc = weft_details_read(engine, of, failed, arena, err);
+    if (rc)
+        return rc;
     page->node = node;
     page->count = count;
     if (count < rows->count)

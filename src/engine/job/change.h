@@ -23,6 +23,7 @@ struct weft_change {
     const char *reason;
     const char *error_class;
     const char *error_message;
+    const char *detail; /* of a failure: see detail.h */
 };
 
 struct weft_changes {

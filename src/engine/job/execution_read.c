@@ -12,6 +12,7 @@
 #include "core/cursor.h"
 #include "core/policy.h"
 #include "core/spec.h"
+#include "engine/job/detail.h"
 #include "engine/job/list.h"
 #include "engine/limit/admit.h"
 #include "engine/names/names.h"
@@ -118,6 +119,18 @@ enum weft_rc weft_read_chunk(struct weft_engine *engine, const struct weft_call 
     return rc ? rc : know_names(engine, NULL, ret_rows, arena, err);
 }
 
+enum weft_rc weft_read_details(struct weft_engine *engine, struct weft_execution *item,
+                               size_t count, struct weft_arena *arena, struct weft_err *err)
+{
+    struct weft_detail_of *of = weft_new_array(arena, struct weft_detail_of, count + 1);
+    size_t failed = 0;
+    for (size_t i = 0; i < count; i++)
+        if (item[i].state == WEFT_STATE_FAILED && item[i].error_class)
+            of[failed++] =
+                (struct weft_detail_of){item[i].id, item[i].epoch, &item[i].error_detail};
+    return failed ? weft_details_read(engine, of, failed, arena, err) : WEFT_OK;
+}
+
 static int by_row_id(const void *left, const void *right)
 {
     const struct weft_describe_out *a = left, *b = right;
@@ -152,7 +165,7 @@ enum weft_rc weft_engine_describe(struct weft_engine *engine, const char *ns,
                 ret_item[i] = weft_read_execution(engine, &rows, (size_t)(found - row), arena);
         }
     }
-    return rc;
+    return rc ? rc : weft_read_details(engine, ret_item, count, arena, err);
 }
 
 enum weft_rc weft_describe_in(struct weft_tx *tx, const struct weft_id *id, size_t count,
@@ -270,13 +283,17 @@ static enum weft_rc read_attempts(struct weft_engine *engine, struct attempts_wa
     if (rc)
         return rc;
     struct weft_attempt *item = weft_new_array(arena, struct weft_attempt, count + 1);
+    struct weft_detail_of *of = weft_new_array(arena, struct weft_detail_of, count + 1);
+    size_t failed = 0;
     for (size_t i = 0; i < count; i++) {
         item[i] = read_attempt(engine, &row[i]);
         walk->place = (struct attempts_place){row[i].epoch, row[i].replay};
+        if (row[i].ended == WEFT_ENDED_FAILED && row[i].error_class)
+            of[failed++] = (struct weft_detail_of){walk->id, row[i].epoch, &item[i].error_detail};
     }
     *ret_page = (struct weft_attempts_page){.item = item, .count = count};
     walk->more = rows.count > count;
-    return WEFT_OK;
+    return failed ? weft_details_read(engine, of, failed, arena, err) : WEFT_OK;
 }
 
 enum weft_rc weft_engine_attempts_page(struct weft_engine *engine,

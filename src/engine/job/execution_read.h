@@ -44,6 +44,11 @@ WEFT_MUST_CHECK enum weft_rc weft_engine_describe(struct weft_engine *engine, co
                                                   struct weft_execution *ret_item,
                                                   struct weft_err *err);
 
+/* Adds the details of their errors, as of a page: see detail.h. */
+WEFT_MUST_CHECK enum weft_rc weft_read_details(struct weft_engine *engine,
+                                               struct weft_execution *item, size_t count,
+                                               struct weft_arena *arena, struct weft_err *err);
+
 /*
  * Which of these executions and flows, in any namespace, are over or not there: a hint for requests
  * that wait for their end. In the arena.

@@ -14,6 +14,7 @@
 #include "base/str.h"
 #include "core/policy.h"
 #include "core/spec.h"
+#include "engine/job/detail.h"
 #include "engine/job/joint.h"
 #include "engine/job/lease_call.h"
 #include "engine/names/names.h"
@@ -159,13 +160,14 @@ static size_t result_bytes(const void *lease)
     return item->result_size;
 }
 
-/* How many of the items fit one transaction by their results. */
-static size_t fit_results(const struct weft_complete *item, size_t count)
+/* How many of the items fit one transaction by what they write besides rows. */
+static size_t fit_items(const struct weft_lease_op *op, const void *item, size_t count)
 {
+    const char *at = item;
     size_t fit = 0, bytes = 0;
     do
-        bytes += item[fit++].result_size;
-    while (fit < count && bytes + item[fit].result_size <= WEFT_BATCH_BYTES);
+        bytes += op->bytes(at + op->item_size * fit++);
+    while (fit < count && bytes + op->bytes(at + op->item_size * fit) <= WEFT_BATCH_BYTES);
     return fit;
 }
 
@@ -182,7 +184,13 @@ static enum weft_rc check_fail(const void *lease, struct weft_err *err)
     if (!rc && (item->retry_after_ms < -1 || item->retry_after_ms > WEFT_DELAY_MAX_MS))
         rc = weft_invalid(err, "retry_after_ms", "retry_after_ms must be 0 to %lld",
                           (long long)WEFT_DELAY_MAX_MS);
-    return rc;
+    return rc ? rc : weft_detail_check(item->detail, err);
+}
+
+static size_t detail_bytes(const void *lease)
+{
+    const struct weft_failure *item = lease;
+    return item->detail ? strlen(item->detail) : 0;
 }
 
 static enum weft_rc check_put_back(const void *lease, struct weft_err *err)
@@ -219,6 +227,7 @@ static struct weft_event decide_fail(struct weft_tx *tx, const struct weft_lease
     weft_random(&report.random, sizeof(report.random));
     change->error_class = report.error_class;
     change->error_message = cut_message(item->message, tx->arena);
+    change->detail = item->detail;
     return weft_retry_decide(weft_find_rules(tx->engine, change->before.policy), &change->before,
                              &report);
 }
@@ -233,6 +242,29 @@ static struct weft_event decide_put_back(struct weft_tx *tx, const struct weft_l
         .how = op->asked,
         .due_us = delay_ms ? tx->now_us + delay_ms * WEFT_MS : 0,
     };
+}
+
+/* Writes the changes, with the details of those that have one. */
+static enum weft_rc write_changes(struct weft_tx *tx, struct weft_changes *changes,
+                                  struct weft_err *err)
+{
+    struct weft_call call[WEFT_CHANGE_CALLS + 1];
+    size_t details = 0;
+    for (size_t i = 0; i < changes->count; i++)
+        details += changes->change[i].apply && changes->change[i].detail;
+    if (details == 0)
+        return weft_change_write(tx, changes, err);
+    struct weft_detail_put_in *in =
+        weft_call_detail_put(&call[WEFT_CHANGE_CALLS], tx->arena, details);
+    for (size_t i = 0, row = 0; i < changes->count; i++) {
+        const struct weft_change *change = &changes->change[i];
+        if (!change->apply || !change->detail)
+            continue;
+        in->row[row].id = change->before.id;
+        in->row[row].epoch = change->before.epoch;
+        in->row[row++].detail = change->detail;
+    }
+    return weft_change_run(tx, changes, call, WEFT_LEN(call), err);
 }
 
 static enum weft_rc decide_body(struct weft_tx *tx, void *context, struct weft_err *err)
@@ -265,7 +297,7 @@ static enum weft_rc decide_body(struct weft_tx *tx, void *context, struct weft_e
             .run_at_us = after->state == WEFT_STATE_DELAYED ? after->due_us : 0};
         call->found[k] = legal;
     }
-    return weft_change_write(tx, &call->changes, err);
+    return write_changes(tx, &call->changes, err);
 }
 
 /* ---- The operations -------------------------------------------------------------------------- */
@@ -284,7 +316,8 @@ static const struct weft_lease_op ops[] = {
               .check = check_fail,
               .body = decide_body,
               .decide = decide_fail,
-              .asked = WEFT_ENDED_FAILED},
+              .asked = WEFT_ENDED_FAILED,
+              .bytes = detail_bytes},
     [DELAY] = {.item_size = sizeof(struct weft_put_back),
                .check = check_put_back,
                .body = decide_body,
@@ -304,11 +337,28 @@ enum weft_rc weft_engine_renew(struct weft_engine *engine, const struct weft_ren
     return weft_lease_run(engine, &ops[RENEW], item, count, arena, ret_answer, err);
 }
 
+/* A call is cut where results or details together would pass the bound of a transaction. */
+static enum weft_rc run_cut(struct weft_engine *engine, const struct weft_lease_op *op,
+                            const void *item, size_t count, struct weft_arena *arena,
+                            struct weft_lease_result *ret_answer, struct weft_err *err)
+{
+    enum weft_rc rc = WEFT_OK;
+    const char *first = item;
+    for (size_t at = 0, part = 0; at < count && !rc; at += part) {
+        part = fit_items(op, first + at * op->item_size, count - at);
+        enum weft_rc failed = weft_lease_run(engine, op, first + at * op->item_size, part, arena,
+                                             ret_answer + at, err);
+        if (part == count)
+            rc = failed; /* else some may be committed: the errors are in the answers */
+    }
+    return rc;
+}
+
 enum weft_rc weft_engine_fail(struct weft_engine *engine, const struct weft_failure *item,
                               size_t count, struct weft_arena *arena,
                               struct weft_lease_result *ret_answer, struct weft_err *err)
 {
-    return weft_lease_run(engine, &ops[FAIL], item, count, arena, ret_answer, err);
+    return run_cut(engine, &ops[FAIL], item, count, arena, ret_answer, err);
 }
 
 enum weft_rc weft_engine_put_back(struct weft_engine *engine, enum weft_put_back_kind kind,
@@ -319,27 +369,18 @@ enum weft_rc weft_engine_put_back(struct weft_engine *engine, enum weft_put_back
     return weft_lease_run(engine, &ops[DELAY + kind], item, count, arena, ret_answer, err);
 }
 
-/* A call is cut where its results together would pass the bound of a transaction. */
 enum weft_rc weft_engine_complete(struct weft_engine *engine, const struct weft_complete *item,
                                   size_t count, struct weft_arena *arena,
                                   struct weft_lease_result *ret_answer, struct weft_err *err)
 {
-    enum weft_rc rc = WEFT_OK;
-    for (size_t at = 0, part = 0; at < count && !rc; at += part) {
-        part = fit_results(item + at, count - at);
-        enum weft_rc failed =
-            weft_lease_run(engine, &ops[COMPLETE], item + at, part, arena, ret_answer + at, err);
-        if (part == count)
-            rc = failed; /* else some may be committed: the errors are in the answers */
-    }
-    return rc;
+    return run_cut(engine, &ops[COMPLETE], item, count, arena, ret_answer, err);
 }
 
 void weft_complete_begin(struct weft_engine *engine, struct weft_joint_call *call,
                          struct weft_arena *arena)
 {
     (void)engine;
-    if (fit_results(call->item, call->count) < call->count)
+    if (fit_items(&ops[COMPLETE], call->item, call->count) < call->count)
         return;
     struct weft_lease_call *lease = weft_new(arena, struct weft_lease_call);
     *lease = weft_lease_call(&ops[COMPLETE], call->item, call->count, call->arena, call->answer);

@@ -451,6 +451,8 @@ enum weft_rc weft_engine_list(struct weft_engine *engine, const struct weft_list
     walk.at_end = walk.filter.nothing;
     if (!walk.at_end)
         rc = fill_page(&walk, err);
+    if (!rc)
+        rc = weft_read_details(engine, page->item, page->count, arena, err);
     if (rc)
         return rc;
     /* A full page goes on after its last row, a short one after the last that was looked at. */
