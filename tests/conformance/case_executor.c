@@ -292,7 +292,12 @@ CASE(executor_repeats_what_may_be_repeated)
     is_int(again.state, WEFT_STATE_DELAYED, "a GET that met a 503 is made again");
     expect_last_attempt(f, &get,
                         &(struct weft_attempt){.ended = "failed", .error_class = "http_503"});
-    is_int(state_of(f, &post), WEFT_STATE_FAILED, "a POST may have had its effect");
+    struct weft_execution failed = describe(f, &post);
+    is_int(failed.state, WEFT_STATE_FAILED, "a POST may have had its effect");
+    is_str(failed.error_detail,
+           "{\"status\":503,\"headers\":{\"content-type\":\"application/json\","
+           "\"x-request-id\":\"r1\"},\"body\":{\"busy\":true}}",
+           "its failure has what was answered");
     struct weft_id limited = submit_ok(f, &spec);
     turns(2);
     struct weft_transfer *last = &stage.transfer[stage.calls - 1];
@@ -309,7 +314,7 @@ CASE(executor_repeats_what_may_be_repeated)
 CASE(executor_fails_what_cannot_be_sent)
 {
     begin(f);
-    stage.known[0].endpoint.auth.name = "X-Key";
+    stage.known[0].setting.idempotency_header = "X-Key";
     struct weft_spec spec = spec_of("{\"endpoint\":\"one\",\"headers\":{\"x-key\":\"mine\"}}");
     struct weft_id id = submit_ok(f, &spec);
     turns(3);
@@ -338,6 +343,22 @@ CASE(executor_waits_for_the_endpoint)
     turns(2);
     is_int(state_of(f, &id), WEFT_STATE_SUCCEEDED, "its call ends without the endpoint");
     is_int(state_of(f, &other), WEFT_STATE_SUCCEEDED, "so does the other");
+    finish(f->a);
+}
+
+CASE(executor_waits_for_the_secret)
+{
+    begin(f);
+    stage.known[0].endpoint.auth.name = "X-Key";
+    stage.known[0].setting.secret = "key";
+    struct weft_id id = call_to(f, "one");
+    turns(3);
+    is_int(state_of(f, &id), WEFT_STATE_READY, "without the secret of the endpoint it stays ready");
+    stage.known[0].endpoint.auth.name = NULL;
+    stage.known[0].endpoint.version++;
+    (void)call_to(f, "one");
+    turns(3);
+    is_int(stage.open, 2, "both begin when the endpoint names none");
     finish(f->a);
 }
 

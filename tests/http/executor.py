@@ -98,6 +98,7 @@ def answers(tap, calls, upstream):
     which = call(calls, "mock", "/status/404")
     shown = ended(calls, which)
     tap.equal((shown["state"], shown["error"]["class"]), ("failed", "http_404"), "a status is an error class")
+    tap.equal(shown["error"]["detail"].get("status"), 404, "with what was answered")
     which = call(calls, "mock", "/hang-up/body", method="POST", body={})
     shown = ended(calls, which)
     tap.equal(shown["state"], "failed", "a POST whose answer broke off is not made again")

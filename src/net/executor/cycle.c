@@ -115,7 +115,8 @@ static enum weft_rc write_failures(struct weft_executor *executor, struct weft_a
                                         .error_class = out->error_class,
                                         .message = out->message,
                                         .permanent = out->permanent,
-                                        .retry_after_ms = out->retry_after_ms};
+                                        .retry_after_ms = out->retry_after_ms,
+                                        .detail = out->result.size ? out->result.data : NULL};
     }
     enum weft_rc rc =
         weft_engine_fail(executor->engine, item, batch.count, arena, batch.answer, err);
