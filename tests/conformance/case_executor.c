@@ -543,7 +543,8 @@ CASE(executor_takes_parts_of_results)
     char *body = weft_arena_alloc(f->arena, LARGE + 64, 1);
     memset(body, 'x', LARGE);
     memcpy(body, "{\"text\":\"", 9);
-    memcpy(body + LARGE, "\"}", 3);
+    body[LARGE] = '"';
+    body[LARGE + 1] = '}';
     answer(&stage.transfer[0], 200, "application/json", body);
     turns(3);
     is_int(stage.calls, 2, "the call after it begins");

@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define UNUSED_US (10 * 60 * WEFT_SECOND)
+#define UNUSED_US ((weft_usec)10 * 60 * WEFT_SECOND)
 #define SLIM_US   (60 * WEFT_SECOND)
 
 enum { KEY_MAX = 2 * WEFT_NAME_MAX + 2 };
