@@ -29,7 +29,10 @@ struct weft_crowd_header {
     const char *name, *value;
 };
 
-/* When what happened, in microseconds from the start of the call; 0: it did not. */
+/*
+ * When what happened, in microseconds from weft_crowd_call(); 0: it did not, as on a connection
+ * that was kept.
+ */
 struct weft_crowd_phases {
     int64_t resolved_us, connected_us, secured_us, first_byte_us, total_us;
 };
@@ -48,8 +51,8 @@ struct weft_crowd_ops {
     /* Once, before the first byte of the body. The headers as received, borrowed; at most 100
      * lines and 64 KiB, beyond which the call fails with WEFT_HTTP_PROTOCOL. */
     void (*head)(void *context, int status, const struct weft_crowd_header *header, size_t count);
-    /* Bytes of the body, decoded (gzip, deflate, zstd where libcurl has it). False: stop here; the
-     * call ends as answered when `enough` was what it meant, see ret_enough. */
+    /* Bytes of the body, decoded (gzip, deflate). False: stop here. With *ret_enough the call ends
+     * as answered, without it as aborted. */
     bool (*data)(void *context, const void *bytes, size_t size, bool *ret_enough);
     void (*ended)(void *context, const struct weft_crowd_end *end);
 };
@@ -64,7 +67,11 @@ struct weft_crowd_call {
     bool private_addresses; /* also addresses that weft_address_refused() names */
     bool redirects;         /* follow within the origin, 5 at most; else a 3xx is the answer */
     bool once;              /* never sent a second time by libcurl on its own (see fetch.c) */
-    int64_t connect_ms, first_byte_ms, idle_ms, total_ms; /* each more than 0 */
+    /*
+     * Each more than 0. Connecting is looking up, connecting and TLS; the first byte is waited for
+     * from then on, while the request is sent. The total counts from weft_crowd_call().
+     */
+    int64_t connect_ms, first_byte_ms, idle_ms, total_ms;
     size_t response_max; /* decoded bytes; beyond: WEFT_HTTP_OVERSIZED */
     const struct weft_crowd_ops *ops;
     void *context;

@@ -237,8 +237,10 @@ static struct weft_crowd_phases read_phases(const struct weft_transfer *transfer
 
 static bool is_answered(const struct weft_transfer *transfer, CURLcode code)
 {
+    const struct crowd_rig *rig = transfer->rig;
     return transfer->stop == CROWD_ENOUGH ||
-           (transfer->stop == CROWD_GOES_ON && code == CURLE_OK && transfer->status);
+           (transfer->stop == CROWD_GOES_ON && code == CURLE_OK && transfer->status &&
+            (!rig || weft_unpack_whole(rig->unpack)));
 }
 
 struct weft_crowd_end weft_crowd_judge(const struct weft_transfer *transfer, CURLcode code,

@@ -10,7 +10,7 @@ enum { LENGTH_DIGITS_MAX = 18 };
 void weft_head_init(struct weft_head *head)
 {
     *head = (struct weft_head){0};
-    weft_buf_init(&head->text, 2 * WEFT_HEAD_BYTES_MAX);
+    weft_buf_init(&head->text, (size_t)2 * WEFT_HEAD_BYTES_MAX);
 }
 
 void weft_head_done(struct weft_head *head)

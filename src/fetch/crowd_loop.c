@@ -24,7 +24,12 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { EVENTS_MAX = 256, FILES_FIRST = 256, WAIT_MAX_MS = 60000 };
+enum {
+    EVENTS_MAX = 256,
+    FILES_FIRST = 256,
+    WAIT_MAX_MS = 60000,
+    BEGIN_MAX = 64 /* calls in one turn: those under way are not to wait long */
+};
 
 #define PACK_EMPTY_US (60 * WEFT_SECOND) /* after that its connections are closed */
 
@@ -259,8 +264,11 @@ static void begin(struct crowd_loop *loop, struct weft_transfer *transfer)
 static void begin_waiting(struct crowd_loop *loop)
 {
     struct weft_transfer *transfer;
-    while (loop->count < loop->limit && (transfer = TAILQ_FIRST(&loop->waiting)))
+    for (int begun = 0; begun < BEGIN_MAX && loop->count < loop->limit; begun++) {
+        if (!(transfer = TAILQ_FIRST(&loop->waiting)))
+            break;
         begin(loop, transfer);
+    }
 }
 
 /* Takes it from libcurl, which closes its connection unless the answer is complete. */
@@ -417,7 +425,7 @@ static int wait_ms(const struct crowd_loop *loop)
     const struct weft_due *first = weft_dues_first(&loop->dues);
     weft_usec wake_us = first ? first->at_us : WEFT_NEVER;
     if (loop->count < loop->limit && !TAILQ_EMPTY(&loop->waiting))
-        return 0; /* the turn ended with room for more */
+        return 0; /* there is room for more */
     for (size_t i = 0; i < loop->packs; i++) {
         const struct crowd_pack *pack = loop->pack[i];
         wake_us = earlier(wake_us, pack->due_us);

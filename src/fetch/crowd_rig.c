@@ -27,7 +27,7 @@
 enum {
     IDLE_AGE_S = 60,   /* a connection idle for longer is not used again; servers close at 75 */
     CA_CACHE_S = 600,  /* how soon another file of authorities is noticed */
-    LINES_OF_OURS = 2, /* header lines that silence libcurl */
+    LINES_OF_OURS = 3, /* header lines that are added */
 };
 
 static void fail(struct weft_transfer *transfer, enum weft_http_failure failure, const char *why)
@@ -100,6 +100,7 @@ static bool is_peer_refused(struct crowd_rig *rig, const char *peer)
     return true;
 }
 
+/* NOLINTNEXTLINE(readability-non-const-parameter): libcurl says what it passes */
 static int before_request(void *context, char *peer, char *own, int peer_port, int own_port)
 {
     struct crowd_rig *rig = context;
@@ -146,6 +147,10 @@ static bool take_head(struct crowd_rig *rig)
     transfer->status = (int)status;
     transfer->hops = transfer->call.redirects && is_redirect((int)status) &&
                      weft_head_find(&rig->head, "Location");
+    if (!weft_unpack_new(weft_head_find(&rig->head, "Content-Encoding"), &rig->unpack)) {
+        fail(transfer, WEFT_HTTP_PROTOCOL, "the answer has an encoding that was not asked for");
+        return false;
+    }
     if (!transfer->hops) {
         struct weft_crowd_header header[WEFT_HEAD_LINES_MAX];
         size_t count = weft_head_list(&rig->head, header);
@@ -169,21 +174,33 @@ static size_t take_line(char *line, size_t size, size_t count, void *context)
     return size * count;
 }
 
+static bool take_bytes(void *context, const void *bytes, size_t size)
+{
+    struct weft_transfer *transfer = context;
+    if (size > transfer->call.response_max - transfer->received) {
+        fail(transfer, WEFT_HTTP_OVERSIZED, NULL);
+        return false;
+    }
+    transfer->received += size;
+    bool enough = false;
+    if (transfer->hops || transfer->call.ops->data(transfer->call.context, bytes, size, &enough))
+        return true;
+    transfer->stop = enough ? CROWD_ENOUGH : CROWD_ABORTED;
+    return false;
+}
+
 static size_t take_body(char *data, size_t size, size_t count, void *context)
 {
     struct crowd_rig *rig = context;
     struct weft_transfer *transfer = rig->transfer;
     size *= count;
     weft_crowd_enter(transfer, CROWD_HEARS, weft_boot_us());
-    if (size > transfer->call.response_max - transfer->received) {
-        fail(transfer, WEFT_HTTP_OVERSIZED, NULL);
-        return CURL_WRITEFUNC_ERROR;
-    }
-    transfer->received += size;
-    bool enough = false;
-    if (transfer->hops || transfer->call.ops->data(transfer->call.context, data, size, &enough))
+    bool taken = rig->unpack ? weft_unpack_add(rig->unpack, data, size, take_bytes, transfer)
+                             : take_bytes(transfer, data, size);
+    if (taken)
         return size;
-    transfer->stop = enough ? CROWD_ENOUGH : CROWD_ABORTED;
+    if (weft_unpack_broken(rig->unpack))
+        fail(transfer, WEFT_HTTP_PROTOCOL, "the answer is not compressed as it says");
     return CURL_WRITEFUNC_ERROR;
 }
 
@@ -212,12 +229,13 @@ static void make_room(struct crowd_rig *rig, size_t lines, size_t size)
     }
 }
 
-/* The next header line; an empty value needs a semicolon, a colon would remove the header. */
+/* The next header line. NULL: libcurl is not to send it; an empty value needs a semicolon then. */
 static void add_line(struct crowd_rig *rig, size_t *lines, const char *name, const char *value)
 {
     char *text = rig->text + rig->text_size;
-    int size =
-        snprintf(text, rig->text_room - rig->text_size, *value ? "%s: %s" : "%s;%s", name, value);
+    const char *between = !value ? ":" : *value ? ": " : ";";
+    int size = snprintf(text, rig->text_room - rig->text_size, "%s%s%s", name, between,
+                        value ? value : "");
     rig->text_size += (size_t)size + 1;
     rig->line[*lines] = (struct curl_slist){.data = text};
     if (*lines > 0)
@@ -231,22 +249,20 @@ static void add_line(struct crowd_rig *rig, size_t *lines, const char *name, con
  */
 static struct curl_slist *write_lines(struct crowd_rig *rig, const struct weft_transfer *transfer)
 {
-    static char no_expect[] = "Expect:", no_type[] = "Content-Type:";
     const struct weft_crowd_call *call = &transfer->call;
-    size_t size = 0, lines = 0;
+    size_t size = sizeof("Accept-Encoding: " WEFT_UNPACK_CODINGS), lines = 0;
+    size += sizeof("Expect:") + sizeof("Content-Type:");
     for (size_t i = 0; i < call->header_count; i++)
         size += strlen(call->header[i].name) + strlen(call->header[i].value) + sizeof(": ");
     make_room(rig, call->header_count + LINES_OF_OURS, size);
     for (size_t i = 0; i < call->header_count; i++)
         if (!transfer->bare || strncasecmp(call->header[i].name, "Content-", 8) != 0)
             add_line(rig, &lines, call->header[i].name, call->header[i].value);
-    const bool typed = !transfer->bare && has_header(call, "Content-Type");
-    struct curl_slist *ours = &rig->line[lines];
-    ours[0] = (struct curl_slist){.data = no_expect};
-    ours[1] = (struct curl_slist){.data = no_type};
-    ours[0].next = typed ? NULL : &ours[1];
-    if (lines > 0)
-        rig->line[lines - 1].next = ours;
+    if (!has_header(call, "Accept-Encoding"))
+        add_line(rig, &lines, "Accept-Encoding", WEFT_UNPACK_CODINGS);
+    if (transfer->bare || !has_header(call, "Content-Type"))
+        add_line(rig, &lines, "Content-Type", NULL);
+    add_line(rig, &lines, "Expect", NULL);
     return rig->line;
 }
 
@@ -284,6 +300,8 @@ void weft_crowd_rig_set(struct crowd_rig *rig, struct weft_transfer *transfer)
 
 void weft_crowd_rig_clear(struct crowd_rig *rig)
 {
+    weft_unpack_free(rig->unpack);
+    rig->unpack = NULL;
     if (rig->text_size > 0)
         explicit_bzero(rig->text, rig->text_size);
     rig->text_size = 0;
@@ -322,7 +340,6 @@ static void set_rules(struct crowd_rig *rig)
     (void)curl_easy_setopt(easy, CURLOPT_DISALLOW_USERNAME_IN_URL, 1L);
     (void)curl_easy_setopt(easy, CURLOPT_FOLLOWLOCATION, 0L);
     (void)curl_easy_setopt(easy, CURLOPT_PATH_AS_IS, 1L);
-    (void)curl_easy_setopt(easy, CURLOPT_ACCEPT_ENCODING, ""); /* all that libcurl can decode */
     (void)curl_easy_setopt(easy, CURLOPT_USERAGENT, "weft/" WEFT_VERSION);
     (void)curl_easy_setopt(easy, CURLOPT_MAXAGE_CONN, (long)IDLE_AGE_S);
     (void)curl_easy_setopt(easy, CURLOPT_TCP_KEEPALIVE, 1L);

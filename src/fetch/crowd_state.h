@@ -17,6 +17,7 @@
 #include "fetch/crowd.h"
 #include "fetch/crowd_due.h"
 #include "fetch/crowd_head.h"
+#include "fetch/crowd_unpack.h"
 
 #include <curl/curl.h>
 #include <pthread.h>
@@ -49,7 +50,8 @@ struct crowd_rig {
     size_t line_room;
     char *text; /* owned: their texts. May hold secrets: wiped when the call ends */
     size_t text_size, text_room;
-    struct weft_head head; /* of the answer */
+    struct weft_head head;      /* of the answer */
+    struct weft_unpack *unpack; /* owned; NULL: the body is not compressed */
     char message[CURL_ERROR_SIZE];
     char address[WEFT_ADDRESS_TEXT]; /* that was refused */
 };

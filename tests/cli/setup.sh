@@ -82,7 +82,7 @@ if [[ -e machine/usr/sbin/policy-rc.d ]]; then
 else
     ok 'services of other packages may start afterwards'
 fi
-for service in postgresql pgbouncer; do
+for service in postgresql pgbouncer nginx; do
     has "$(cat calls/services)" "^deb-systemd-helper disable $service.service" "$service: no unit"
     has "$(cat calls/services)" "^update-rc.d $service disable" "$service: no script at boot"
 done
@@ -91,7 +91,7 @@ chmod 755 machine/usr/sbin/policy-rc.d
 setup test
 has "$(cat machine/usr/sbin/policy-rc.d)" 'exit 101' 'a policy of the machine stays in place'
 rm machine/usr/sbin/policy-rc.d
-stand_in dpkg-query <<<"printf '%s ' installed:postgresql-common installed:pgbouncer"
+stand_in dpkg-query <<<"printf '%s ' installed:postgresql-common installed:pgbouncer installed:nginx-common"
 setup test
 lacks "$(cat calls/services 2>/dev/null)" 'disable' 'services that were there before are left alone'
 stand_in dpkg-query <<<'exit 1'

@@ -64,18 +64,19 @@ static const struct hostile {
     {"/garbage/endless", WEFT_HTTP_PROTOCOL, 0, 0, 0, GET, 0},
     {"/switch", WEFT_HTTP_PROTOCOL, 0, 0, 0, GET, 0},
     {"/silent", WEFT_HTTP_TIMEOUT, 250, 0, 0, GET, 0},
-    {"/silent", WEFT_HTTP_TIMEOUT, 0, 0, 1000, GET, 0},
+    {"/silent", WEFT_HTTP_TIMEOUT, 0, 0, 4000, GET, 0},
     {"/unread", WEFT_HTTP_TIMEOUT, 300, 0, 0, LARGE, 0},
     {"/delay/5000", WEFT_HTTP_TIMEOUT, 200, 0, 0, POST, 0},
     {"/only-continue", WEFT_HTTP_TIMEOUT, 0, 300, 0, POST, 0},
-    {"/bytes/1000/1/50", WEFT_HTTP_TIMEOUT, 0, 300, 500, GET, 200},
+    {"/bytes/1000/1/50", WEFT_HTTP_TIMEOUT, 0, 3500, 4000, GET, 200},
     {"/bytes/20/10/2000", WEFT_HTTP_TIMEOUT, 0, 300, 0, GET, 200},
-    {"/bytes/20/10/200", WEFT_HTTP_ANSWERED, 0, 2000, 0, GET, 200},
+    {"/bytes/20/10/200", WEFT_HTTP_ANSWERED, 0, 8000, 0, GET, 200},
     {"/sse/chat?stall=2", WEFT_HTTP_TIMEOUT, 0, 300, 0, POST, 200},
     {"/sse/chat?stop=2", WEFT_HTTP_BROKEN, 0, 0, 0, POST, 200},
     {"/early", WEFT_HTTP_ANSWERED, 0, 0, 0, POST, 413},
     {"/gzip", WEFT_HTTP_ANSWERED, 0, 0, 0, GET, 200},
     {"/deflate", WEFT_HTTP_ANSWERED, 0, 0, 0, GET, 200},
+    {"/gzip-cut", WEFT_HTTP_BROKEN, 0, 0, 0, GET, 200},
     {"/gzip-bomb", WEFT_HTTP_OVERSIZED, 0, 0, 0, GET, 200},
     {"/http10", WEFT_HTTP_ANSWERED, 0, 0, 0, GET, 200},
     {"/continue", WEFT_HTTP_ANSWERED, 0, 0, 0, POST, 200},
@@ -88,7 +89,13 @@ static const struct hostile {
     {"/redirect/port/1", WEFT_HTTP_REDIRECTED, 0, 0, 0, FOLLOW, 302},
 };
 
-enum { LARGE_SIZE = 8 << 20, NEIGHBOURS = 20, HOSTILE = WEFT_LEN(hostile), LATE_MS = 1000 };
+enum {
+    LARGE_SIZE = 8 << 20,
+    NEIGHBOURS = 20,
+    HOSTILE = WEFT_LEN(hostile),
+    ALL_NEIGHBOURS = HOSTILE * NEIGHBOURS,
+    LATE_MS = 5000
+};
 
 /* A path that ends with a slash gets the port of the upstream. */
 static char *url_of(const char *path)
@@ -138,7 +145,7 @@ static void check_hostile(const struct hostile *row, const struct taken *taken)
 /* All of them at once, with neighbours between them. */
 static void test_hostile(uint32_t threads)
 {
-    static struct taken taken[HOSTILE], neighbour[HOSTILE * NEIGHBOURS];
+    static struct taken taken[HOSTILE], neighbour[ALL_NEIGHBOURS];
     char *url[HOSTILE], *ok_url = url_of("/echo"), *large = weft_alloc(LARGE_SIZE, 1);
     int files = count_descriptors();
     struct weft_crowd *crowd = start(threads, 0);
@@ -158,18 +165,18 @@ static void test_hostile(uint32_t threads)
         ok(await_end(&taken[i]), "%s ends", hostile[i].path);
         check_hostile(&hostile[i], &taken[i]);
     }
-    for (size_t i = 0; i < HOSTILE * NEIGHBOURS; i++)
+    for (size_t i = 0; i < ALL_NEIGHBOURS; i++)
         well += await_end(&neighbour[i]) && neighbour[i].status == 200 &&
                 strstr(neighbour[i].body, "\"path\":\"/echo\"") != NULL &&
                 neighbour[i].end.failure == WEFT_HTTP_ANSWERED;
-    is_int(well, HOSTILE * NEIGHBOURS, "the neighbours are answered, each with its own answer");
+    is_int(well, ALL_NEIGHBOURS, "the neighbours are answered, each with its own answer");
     weft_crowd_stop(crowd);
     is_int(count_descriptors(), files, "no descriptor is left");
     for (size_t i = 0; i < HOSTILE; i++) {
         taken_done(&taken[i]);
         free(url[i]);
     }
-    for (size_t i = 0; i < HOSTILE * NEIGHBOURS; i++)
+    for (size_t i = 0; i < ALL_NEIGHBOURS; i++)
         taken_done(&neighbour[i]);
     free(large);
     free(ok_url);

@@ -26,9 +26,6 @@ static atomic_bool slow_over;
 enum { FILES_MAX = 4096 };
 static atomic_bool diverted[FILES_MAX]; /* connections to PUBLIC */
 
-int getaddrinfo(const char *name, const char *service, const struct addrinfo *hints,
-                struct addrinfo **ret_list);
-
 /* ---- Names ----------------------------------------------------------------------------------- */
 
 /* Names and what they resolve to, in this order. */
@@ -72,6 +69,7 @@ static int look_up(const char *name, const char *service, const struct addrinfo 
     return real(name, service, hints, ret_list);
 }
 
+/* NOLINTNEXTLINE(readability-inconsistent-declaration-parameter-name): not that of libc */
 int getaddrinfo(const char *name, const char *service, const struct addrinfo *hints,
                 struct addrinfo **ret_list)
 {
@@ -108,6 +106,7 @@ static struct in_addr public_bytes(void)
     return bytes;
 }
 
+/* NOLINTNEXTLINE(readability-inconsistent-declaration-parameter-name): not that of libc */
 int connect(int fd, __CONST_SOCKADDR_ARG address, socklen_t size)
 {
     const struct sockaddr *to = address.__sockaddr__;
@@ -131,6 +130,7 @@ int connect(int fd, __CONST_SOCKADDR_ARG address, socklen_t size)
 }
 
 /* libcurl asks who is at the other end. */
+/* NOLINTNEXTLINE(readability-inconsistent-declaration-parameter-name): not that of libc */
 int getpeername(int fd, __SOCKADDR_ARG address, socklen_t *restrict size)
 {
     struct sockaddr *peer = address.__sockaddr__;
