@@ -177,38 +177,54 @@ const char *const *weft_capset_split(const char *text, struct weft_arena *arena,
     return token;
 }
 
-/* ---- Budgets and capabilities ---------------------------------------------------------------- */
+/* ---- What a queue needs ---------------------------------------------------------------------- */
 
-enum weft_rc weft_needs_text(const char *const *budget, size_t count, const char *capset,
-                             struct weft_arena *arena, const char **ret_text, struct weft_err *err)
+static enum weft_rc budgets_text(const char *const *budget, size_t count, struct weft_arena *arena,
+                                 const char **ret_text, struct weft_err *err)
 {
-    *ret_text = capset;
-    if (count == 0)
-        return WEFT_OK;
     if (count > WEFT_BUDGETS_NAMED_MAX)
         return weft_fail_field(err, WEFT_TOO_LARGE, "budgets",
                                "%zu budgets, at most %d are allowed", count,
                                WEFT_BUDGETS_NAMED_MAX);
-    const char *names = "";
     enum weft_rc rc = WEFT_OK;
     for (size_t i = 0; i < count && !rc; i++)
         rc = weft_name_check(budget[i], "budgets", err);
-    if (!rc)
-        rc = weft_capset_text(budget, count, arena, &names, err);
+    return rc ? rc : weft_capset_text(budget, count, arena, ret_text, err);
+}
+
+enum weft_rc weft_needs_text(const char *const *budget, size_t count, const char *capset,
+                             const char *target, struct weft_arena *arena, const char **ret_text,
+                             struct weft_err *err)
+{
+    *ret_text = capset;
+    if (count == 0 && !target)
+        return WEFT_OK;
+    const char *names = "";
+    enum weft_rc rc = budgets_text(budget, count, arena, &names, err);
     if (rc)
         return rc;
     if (strlen(names) + strlen(capset) + 1 > WEFT_CAPABILITIES_BYTES)
         return weft_fail_field(err, WEFT_TOO_LARGE, "budgets",
                                "the names of budgets and capabilities take more than %d bytes",
                                WEFT_CAPABILITIES_BYTES);
-    *ret_text = weft_arena_printf(arena, "%s %s", names, capset);
+    *ret_text = target ? weft_arena_printf(arena, "%s %s %s", names, capset, target)
+                       : weft_arena_printf(arena, "%s %s", names, capset);
     return WEFT_OK;
 }
 
-const char *weft_needs_capset(const char *text)
+const char *weft_needs_capset(const char *text, struct weft_arena *arena)
 {
-    const char *space = strchr(text, ' ');
-    return space ? space + 1 : text;
+    const char *first = strchr(text, ' '), *second = first ? strchr(first + 1, ' ') : NULL;
+    if (!first)
+        return text;
+    return second ? weft_arena_printf(arena, "%.*s", (int)(second - first - 1), first + 1)
+                  : first + 1;
+}
+
+const char *weft_needs_target(const char *text)
+{
+    const char *first = strchr(text, ' '), *second = first ? strchr(first + 1, ' ') : NULL;
+    return second ? second + 1 : NULL;
 }
 
 const char *const *weft_needs_budgets(const char *text, struct weft_arena *arena, size_t *ret_count)

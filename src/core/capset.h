@@ -44,15 +44,19 @@ static inline bool weft_capset_may_fit(struct weft_capset_need need,
 }
 
 /*
- * What a queue needs of a claim: the budgets that its executions name and the capabilities, as one
- * text. Without budgets it is the text of the capabilities, otherwise "BUDGETS CAPABILITIES" with a
- * space, which is in no token: a binary that does not know budgets finds no worker that fits.
+ * What a queue needs of a claim: the budgets that its executions name, the capabilities, and the
+ * target of a kind that weft carries out itself (core/carried.h), as one text. With capabilities
+ * alone it is their text, with budgets "BUDGETS CAPABILITIES", with a target "BUDGETS CAPABILITIES
+ * TARGET". The space is in no token: a binary that does not know budgets, or targets, finds no
+ * worker that fits.
  */
 WEFT_MUST_CHECK enum weft_rc weft_needs_text(const char *const *budget, size_t count,
-                                             const char *capset, struct weft_arena *arena,
-                                             const char **ret_text, struct weft_err *err);
-/* The capabilities in such a text, and the names of its budgets, in the arena. */
-const char *weft_needs_capset(const char *text);
+                                             const char *capset, const char *target,
+                                             struct weft_arena *arena, const char **ret_text,
+                                             struct weft_err *err);
+/* The parts of such a text, in the arena; the target NULL: there is none. */
+const char *weft_needs_capset(const char *text, struct weft_arena *arena);
+const char *weft_needs_target(const char *text);
 const char *const *weft_needs_budgets(const char *text, struct weft_arena *arena,
                                       size_t *ret_count);
 

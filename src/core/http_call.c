@@ -58,6 +58,8 @@ enum weft_rc weft_http_header_allowed(const char *name, struct weft_err *err)
         {"trailer", "belongs to the connection"},
         {"transfer-encoding", "is set by weft"},
         {"upgrade", "belongs to the connection"},
+        {"x-weft-epoch", "is set by weft"},
+        {"x-weft-execution", "is set by weft"},
     };
     for (size_t i = 0; i < WEFT_LEN(row); i++)
         if (weft_http_header_is(name, row[i].name))

@@ -8,6 +8,8 @@
 #include "base/str.h"
 #include "core/budget.h"
 #include "core/capset.h"
+#include "core/carried.h"
+#include "core/http_call.h"
 
 #include <openssl/sha.h>
 #include <stdlib.h>
@@ -198,6 +200,38 @@ static enum weft_rc resolve_payload(const struct weft_spec *spec, struct weft_re
     return weft_text_check(spec->content_type, WEFT_CONTENT_TYPE_MAX, "content_type", err);
 }
 
+/* The target of a kind that weft carries out itself; NULL: it is none. */
+static enum weft_rc read_carried(struct weft_resolved *out, struct weft_arena *arena,
+                                 const char **ret_target, struct weft_err *err)
+{
+    struct weft_carried carried;
+    if (!weft_kind_is_carried(out->kind))
+        return WEFT_OK;
+    enum weft_rc rc =
+        weft_carried_read(out->content_type, out->payload, out->payload_size, arena, &carried, err);
+    if (rc)
+        return rc;
+    *ret_target = carried.target;
+    out->from = carried.from;
+    out->from_count = carried.from_count;
+    return WEFT_OK;
+}
+
+enum weft_rc weft_spec_takes(const struct weft_resolved *spec, const char *const *upstream,
+                             size_t count, struct weft_err *err)
+{
+    for (size_t i = 0; i < spec->from_count; i++) {
+        size_t at = 0;
+        while (at < count && strcmp(upstream[at], spec->from[i].node) != 0)
+            at++;
+        if (at == count)
+            return weft_invalid(err, "payload.from",
+                                "from takes the result of '%s', which it does not come after",
+                                spec->from[i].node);
+    }
+    return WEFT_OK;
+}
+
 /* Each part is hashed on its own first, so that parts cannot merge. */
 void weft_spec_fingerprint(struct weft_resolved *out)
 {
@@ -227,10 +261,13 @@ enum weft_rc weft_spec_resolve(const struct weft_spec *spec, const char *ns, wef
     if (spec->priority < INT16_MIN || spec->priority > INT16_MAX)
         return weft_invalid(err, "priority", "priority is %d, allowed are -32768 to 32767",
                             (int)spec->priority);
-    const char *capset = "";
+    const char *capset = "", *target = NULL;
     rc = weft_capset_text(spec->capabilities, spec->capability_count, arena, &capset, err);
     if (!rc)
-        rc = weft_needs_text(spec->budgets, spec->budget_count, capset, arena, &out.needs, err);
+        rc = read_carried(&out, arena, &target, err);
+    if (!rc)
+        rc = weft_needs_text(spec->budgets, spec->budget_count, capset, target, arena, &out.needs,
+                             err);
     if (!rc)
         rc = weft_amounts_check(spec->cost, spec->cost_count, "cost", err);
     if (!rc)

@@ -11,6 +11,8 @@
 #include "core/policy.h"
 #include "core/state.h"
 
+struct weft_http_from;
+
 struct weft_resolved {
     const char *ns, *lane, *kind, *tenant, *needs; /* tenant and needs: "" when none */
     const char *gate;                              /* NULL: none */
@@ -26,6 +28,8 @@ struct weft_resolved {
     weft_usec deadline_us;
     const struct weft_amount *cost; /* borrowed */
     size_t cost_count;
+    const struct weft_http_from *from; /* of kind `http`: results of upstreams that it takes */
+    size_t from_count;
     const struct weft_policy *policy_given; /* borrowed; the source of rules, NULL: defaults */
     struct weft_rules rules;
 };
@@ -35,6 +39,14 @@ WEFT_MUST_CHECK enum weft_rc weft_spec_resolve(const struct weft_spec *spec, con
                                                weft_usec now_us, struct weft_arena *arena,
                                                struct weft_resolved *ret_resolved,
                                                struct weft_err *err);
+
+/*
+ * A part of a resolved spec that depends on where it stands: the results that it takes must be
+ * those of its upstreams, of which an execution outside of flows has none.
+ */
+WEFT_MUST_CHECK enum weft_rc weft_spec_takes(const struct weft_resolved *spec,
+                                             const char *const *upstream, size_t count,
+                                             struct weft_err *err);
 
 /* Submissions are the same if lane, kind and payload are. Set by resolve when there is a key. */
 void weft_spec_fingerprint(struct weft_resolved *out);

@@ -25,6 +25,8 @@ static enum weft_reason of_ready(const struct weft_why_facts *facts)
         return WEFT_REASON_BUDGET;
     if (facts->lane_limit != WEFT_LIMIT_NONE)
         return WEFT_REASON_RATE;
+    if (facts->carried != WEFT_REASON_ENDED)
+        return facts->carried;
     return facts->workers == 0 ? WEFT_REASON_NO_WORKER : WEFT_REASON_READY;
 }
 

@@ -20,6 +20,11 @@
     X(LANE_PAUSED, "lane_paused")                                                                  \
     X(LANE_FULL, "lane_full")                                                                      \
     X(BUDGET, "budget")                                                                            \
+    X(NO_EXECUTOR, "no_executor")                                                                  \
+    X(NO_ENDPOINT, "no_endpoint")                                                                  \
+    X(NO_SECRET, "no_secret")                                                                      \
+    X(BREAKER, "breaker")                                                                          \
+    X(ENDPOINT_FULL, "endpoint_full")                                                              \
     X(NO_WORKER, "no_worker")                                                                      \
     X(READY, "ready")
 
@@ -37,6 +42,9 @@ struct weft_why_facts {
     int64_t lane_max, lane_running;  /* max 0: no limit */
     enum weft_limit_kind lane_limit; /* what its lane lacks */
     bool budget_full;                /* it does not fit into one of its budgets */
+    enum weft_reason carried;        /* of a kind that weft carries out itself: NO_EXECUTOR, */
+                                     /* NO_ENDPOINT, NO_SECRET, BREAKER, ENDPOINT_FULL or READY; */
+                                     /* of another kind ENDED, which is 0 */
     size_t workers;                  /* seen lately that serve its lane and capabilities */
     enum weft_limit_kind gate_limit; /* of a held one: what its gate lacks */
 };

@@ -16,6 +16,7 @@
 #include "engine/job/span.h"
 #include "engine/limit/admit.h"
 #include "engine/limit/budget_rules.h"
+#include "engine/limit/why.h"
 #include "engine/names/census.h"
 #include "engine/names/names.h"
 #include "engine/names/unused.h"
@@ -92,9 +93,12 @@ struct weft_engine {
     weft_ended_fn *on_ended; /* NULL: no listener */
     void *ended_context;
     const _Atomic size_t *ends_awaited; /* by so many */
+    weft_carrier_fn *on_carrier; /* NULL: this process carries nothing out itself */
+    void *carrier_context;
     weft_side_work_fn *on_side_work;    /* NULL: no listener */
     void *side_work_context;
     bool holds_briefly;                 /* flows: see flow_hold.c */
+    atomic_bool carried_met;            /* a queue of a kind that weft carries out itself */
     atomic_bool statements_fit;         /* a connection has prepared all of them */
     atomic_int_fast64_t schema_seen_us; /* boot time; the last look at the schema: pool.c */
     atomic_int_fast64_t oldest_binary;  /* 0: this one is not too old */

@@ -22,7 +22,19 @@
 #include <string.h>
 
 enum sort { COUNTER, GAUGE, SECONDS, SIZES };
-enum labels { NONE, ROUTE, ROUTE_CODE, GROUP, SCANNER, SCANNER_ROW, WAIT, WAKE, REFUSAL, EFFECT };
+enum labels {
+    NONE,
+    ROUTE,
+    ROUTE_CODE,
+    GROUP,
+    SCANNER,
+    SCANNER_ROW,
+    WAIT,
+    WAKE,
+    REFUSAL,
+    EFFECT,
+    PHASE
+};
 
 struct definition {
     const char *name;
@@ -56,6 +68,12 @@ static const char *const REFUSALS[WEFT_REFUSAL_COUNT] = {
 /* In the order of enum weft_signal_effect, without NONE. */
 static const char *const EFFECTS[] = {"resumed", "recorded", "buffered", "duplicate", "ignored"};
 
+static const char *const PHASES[WEFT_CALL_PHASES] = {
+    [WEFT_CALL_RESOLVED] = "resolved", [WEFT_CALL_CONNECTED] = "connected",
+    [WEFT_CALL_SECURED] = "secured",   [WEFT_CALL_ANSWERED] = "first_byte",
+    [WEFT_CALL_ENDED] = "total",
+};
+
 /* The labels of metrics that are not about routes. */
 static const struct {
     size_t count;
@@ -70,6 +88,7 @@ static const struct {
     [WAKE] = {WEFT_WAKE_COUNT, "by", WAKES},
     [REFUSAL] = {WEFT_REFUSAL_COUNT, "reason", REFUSALS},
     [EFFECT] = {WEFT_LEN(EFFECTS), "effect", EFFECTS},
+    [PHASE] = {WEFT_CALL_PHASES, "phase", PHASES},
 };
 
 struct weft_metrics {

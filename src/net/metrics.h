@@ -33,6 +33,14 @@ enum weft_metric_wait {
     WEFT_WAIT_COUNT
 };
 enum weft_metric_wake { WEFT_WAKE_LOCAL, WEFT_WAKE_REMOTE, WEFT_WAKE_POLL, WEFT_WAKE_COUNT };
+enum weft_metric_phase {
+    WEFT_CALL_RESOLVED,
+    WEFT_CALL_CONNECTED,
+    WEFT_CALL_SECURED,
+    WEFT_CALL_ANSWERED, /* its first byte */
+    WEFT_CALL_ENDED,
+    WEFT_CALL_PHASES
+};
 enum weft_metric_refusal { WEFT_REFUSAL_INVALID, WEFT_REFUSAL_EXISTING_ID, WEFT_REFUSAL_COUNT };
 
 /* The routes are borrowed for its life. The caller ends it with _free(). */

@@ -13,13 +13,16 @@
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/id.h"
 #include "base/log.h"
 #include "engine/engine.h"
 #include "engine/flow/flow_hold.h"
+#include "engine/ready/ready.h"
 #include "engine/tx/commit_effects.h"
 #include "engine/wait/keys.h"
 #include "net/api/api.h"
 #include "net/auth.h"
+#include "net/executor/executor.h"
 #include "net/group/commit_work.h"
 #include "net/group/group.h"
 #include "net/http/host.h"
@@ -46,7 +49,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { EXTRA_CONNECTIONS = 2 }; /* to the store, for upkeep and notices */
+enum { EXTRA_CONNECTIONS = 3 }; /* to the store, for upkeep, the executor and one to spare */
 
 static void resolve(const struct weft_server_config *given, struct weft_server *server)
 {
@@ -78,6 +81,7 @@ static void resolve(const struct weft_server_config *given, struct weft_server *
     NUMBER(receive_s, 30);
     NUMBER(send_s, 120);
     NUMBER(grace_s, 10);
+    NUMBER(http_in_flight, 1000);
 #undef TEXT
 #undef COPY
 #undef NUMBER
@@ -89,11 +93,27 @@ static void resolve(const struct weft_server_config *given, struct weft_server *
     config->scanners = scanners;
 }
 
+void weft_server_wake(struct weft_server *server, enum weft_metric_wake source,
+                      const struct weft_woken *woken, size_t count)
+{
+    weft_waits_wake(server->waits, source, woken, count);
+    if (server->executor && weft_ready_wakes_carried(server->engine, woken, count))
+        weft_executor_wake(server->executor, woken, count);
+}
+
+void weft_server_wake_workers(struct weft_server *server, enum weft_metric_wake source,
+                              const int32_t *worker, size_t count)
+{
+    weft_waits_wake_workers(server->waits, source, worker, count);
+    if (server->executor && count > 0)
+        weft_executor_leases(server->executor, worker, count);
+}
+
 /* What a commit of this process changed: its own waiters first, then the other replicas. */
 static void on_news(void *context, const struct weft_news *news)
 {
     struct weft_server *server = context;
-    weft_waits_wake(server->waits, WEFT_WAKE_LOCAL, news->woken, news->count);
+    weft_server_wake(server, WEFT_WAKE_LOCAL, news->woken, news->count);
     weft_notices_add(server->notices, news->woken, news->count);
     weft_upkeep_expect(server->upkeep, news->due_us);
 }
@@ -102,7 +122,7 @@ static void on_news(void *context, const struct weft_news *news)
 static void on_leases(void *context, const int32_t *worker, size_t count)
 {
     struct weft_server *server = context;
-    weft_waits_wake_workers(server->waits, WEFT_WAKE_LOCAL, worker, count);
+    weft_server_wake_workers(server, WEFT_WAKE_LOCAL, worker, count);
     weft_notices_add_workers(server->notices, worker, count);
 }
 
@@ -301,6 +321,30 @@ static enum weft_rc open_store(struct weft_server *server, struct weft_err *err)
     return WEFT_OK;
 }
 
+/* Its name as a worker says which replica it is. Without it everything else goes on. */
+static void make_executor(struct weft_server *server)
+{
+    char id[WEFT_ID_TEXT];
+    struct weft_err err = {0};
+    if (server->config.no_executor)
+        return;
+    weft_id_print(weft_upkeep_id(server->upkeep), id);
+    const struct weft_executor_config config = {
+        .engine = server->engine,
+        .metrics = server->metrics,
+        .secrets = server->secrets,
+        .worker = weft_arena_printf(server->arena, "http-%s", id),
+        .in_flight = server->config.http_in_flight,
+        .urls = server->config.http_urls,
+    };
+    if (weft_executor_new(&config, &server->executor, &err))
+        weft_error("this server carries out no HTTP calls", F_STR("error", err.text));
+    server->endpoint_health = server->executor ? weft_executor_health : NULL;
+    server->endpoint_health_context = server->executor;
+    if (server->executor)
+        weft_engine_on_carrier(server->engine, weft_executor_carrier, server->executor);
+}
+
 enum weft_rc weft_server_open(struct weft_server *server, struct weft_err *err)
 {
     enum weft_rc rc = open_store(server, err);
@@ -312,6 +356,7 @@ enum weft_rc weft_server_open(struct weft_server *server, struct weft_err *err)
     server->trials = weft_trials_new(server);
     server->supervisor = weft_supervisor_new(server);
     server->upkeep = weft_upkeep_new(server);
+    make_executor(server); /* before the thread of the notices, which wakes it */
     server->notices = weft_notices_new(server);
     for (int i = 0; i < WEFT_WORK_KINDS; i++)
         server->work[i] = weft_commit_work_new(server, (enum weft_commit_work_kind)i);
@@ -328,6 +373,8 @@ enum weft_rc weft_server_open(struct weft_server *server, struct weft_err *err)
     weft_waits_start(server->waits);
     weft_supervisor_start(server->supervisor);
     weft_upkeep_start(server->upkeep); /* writes the row of this replica */
+    if (server->executor)
+        weft_executor_start(server->executor);
     return WEFT_OK;
 }
 
@@ -395,12 +442,17 @@ bool weft_server_stop(struct weft_server *server)
     weft_supervisor_quiesce(server->supervisor);
     weft_waits_stop(server->waits);
     weft_usec until_us = weft_boot_us() + server->config.grace_s * WEFT_SECOND;
+    weft_executor_quiesce(server->executor, until_us);
     const struct timespec moment = {.tv_nsec = 5000000};
     while (weft_loop_in_flight(server->loop) > 0 && weft_boot_us() < until_us)
         (void)nanosleep(&moment, NULL);
     bool answered = weft_loop_in_flight(server->loop) == 0;
     if (!answered)
         weft_warn("requests are left unanswered");
+    if (!weft_executor_stop(server->executor)) {
+        weft_warn("outgoing calls were aborted; they are made again elsewhere");
+        answered = false;
+    }
     return weft_supervisor_stop(server->supervisor, until_us) && answered;
 }
 
@@ -417,6 +469,8 @@ void weft_server_free(struct weft_server *server)
     weft_upkeep_stop(server->upkeep); /* what wakes others ends before them */
     weft_notices_stop(server->notices);
     weft_trials_free(server->trials);
+    weft_executor_free(server->executor);
+    server->executor = NULL;
     weft_waits_free(server->waits);
     if (server->loop)
         weft_loop_stop(server->loop);

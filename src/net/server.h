@@ -14,9 +14,12 @@
 
 #include "net/group/commit_work.h"
 #include "net/http/host.h"
+#include "net/metrics.h"
 #include "weft/weft.h"
 
 #include <stdatomic.h>
+
+struct weft_woken;
 
 /* How a replica runs one scanner. */
 struct weft_scanner_setting {
@@ -58,6 +61,9 @@ struct weft_server_config {
     uint32_t grace_s;              /* how long a stop waits for what is in flight; 0: 10 */
     bool access_log;               /* a line per request */
     const struct weft_scanner_setting *scanners; /* WEFT_SCANNER_COUNT of them; NULL: defaults */
+    bool no_executor;                            /* it carries nothing out itself */
+    uint32_t http_in_flight;                     /* outgoing calls at a time; 0: 1,000 */
+    bool http_urls;                              /* calls may have URLs of their own */
     const char *cors_origin; /* sites whose pages may call, with commas; "*": all; NULL: none */
     const char *host; /* without tokens: names of the server besides loopback's; NULL: none */
     const struct weft_route_table *routes; /* borrowed; NULL: weft_routes */
@@ -94,6 +100,7 @@ struct weft_server {
     struct weft_upkeep *upkeep;
     struct weft_supervisor *supervisor;
     struct weft_commit_work *work[WEFT_WORK_KINDS];
+    struct weft_executor *executor; /* NULL: it carries nothing out itself */
     struct weft_auth *auth;
     struct weft_roster *roster;
     struct weft_api *api;
@@ -132,6 +139,12 @@ void weft_server_free(struct weft_server *server); /* NULL is fine */
  * (SIGHUP).
  */
 void weft_server_reload(struct weft_server *server, const struct weft_server_config *config);
+/* These queues have work, or room: wakes the claims that wait for it, and the executor. */
+void weft_server_wake(struct weft_server *server, enum weft_metric_wake source,
+                      const struct weft_woken *woken, size_t count);
+/* Others ended leases of these workers: wakes their watches, and the executor. */
+void weft_server_wake_workers(struct weft_server *server, enum weft_metric_wake source,
+                              const int32_t *worker, size_t count);
 /* Required everywhere but on loopback, and there when the config says so. */
 bool weft_server_wants_tokens(const struct weft_server *server);
 /* A request of this server changed tokens: it reads them again. */

@@ -43,7 +43,8 @@ static const struct weft_wire_field why[] = {
     ROW("id", ID, id, "The execution", REQUIRED),
     ROW("state", STATE, state, "Its state", REQUIRED),
     ROW("why", TEXT, why,
-        "lane_paused, lane_full, gate, budget, rate, delayed, blocked, no_worker, suspended, "
+        "lane_paused, lane_full, gate, budget, rate, no_executor, no_endpoint, no_secret, "
+        "breaker, endpoint_full, delayed, blocked, no_worker, suspended, "
         "running, ready or ended",
         REQUIRED),
     ROW("text", TEXT, text, "One sentence that says what would make it run", REQUIRED),

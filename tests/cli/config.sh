@@ -68,6 +68,7 @@ exits 0 'config with every flag of the table' "$weft" config --json --store sqli
     --idle-timeout 1m --receive-timeout 2 \
     --send-timeout 3s --grace 1h --scanners intake --scan '*:interval=5s' --access-log \
     --purge-batch 10 --purge-pause 20ms \
+    --executor off --http-in-flight 9 --http-urls public \
     --log-level debug --log-format json --store-wait 5s --migrate-wait 1m
 json "$out" 'all(item["from"] == "flag" for item in v["items"])' 'the value of every flag is shown'
 

@@ -5,9 +5,12 @@
 #include "conformance.h"
 
 #include "base/arena.h"
+#include "base/id.h"
 #include "base/json.h"
+#include "engine/admin/replicas.h"
 #include "engine/admin/workers.h"
 #include "engine/flow/flow.h"
+#include "engine/http/settings.h"
 #include "engine/limit/budgets.h"
 #include "engine/limit/gates.h"
 #include "engine/limit/why.h"
@@ -64,6 +67,31 @@ CASE(why_ready)
     (void)submit_ok(f, &(struct weft_spec){.kind = "job", .priority = 9});
     (void)claim_one(f, f->a);
     expect_why(f, &id, "lane_full", "runs 1 of 1 at once");
+}
+
+CASE(why_a_call_does_not_begin)
+{
+    static const char payload[] = "{\"endpoint\":\"models\"}";
+    struct weft_replica_row row = {.host = "h",
+                                   .version = "1",
+                                   .url = "http://h",
+                                   .started_us = f->now_us,
+                                   .up_since_us = f->now_us,
+                                   .settings = "{\"carries\":[]}",
+                                   .scanners = "[]"};
+    struct weft_id id =
+        submit_ok(f, &(struct weft_spec){
+                         .kind = "http", .payload = payload, .payload_size = sizeof(payload) - 1});
+    expect_why(f, &id, "no_executor", "--executor=on");
+    weft_id_new(&row.id, f->now_us, -1);
+    is_int(weft_engine_replica_put(f->a, &row, &f->err), WEFT_OK, "a server that makes no calls");
+    expect_why(f, &id, "no_executor", "no living server");
+    row.settings = "{\"carries\":[\"http\"]}";
+    is_int(weft_engine_replica_put(f->a, &row, &f->err), WEFT_OK, "a server that makes calls");
+    expect_why(f, &id, "no_endpoint", "there is no endpoint 'models'");
+    const struct weft_endpoint endpoint = {.name = "models", .url = "https://example.com"};
+    is_int(weft_engine_endpoint_put(f->a, "default", &endpoint, &f->err), WEFT_OK, "its endpoint");
+    expect_why(f, &id, "ready", "1 server may take it");
 }
 
 CASE(why_of_states)

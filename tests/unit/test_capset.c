@@ -157,9 +157,41 @@ static void test_within(void)
            "the quick look leaves out every set of one or two tokens that does not fit");
 }
 
+static void test_needs(void)
+{
+    /* clang-format off */
+    static const struct {
+        const char *budget, *capset, *target, *text;
+    } row[] = {
+        {NULL, "", NULL, ""},
+        {NULL, "a,b", NULL, "a,b"},
+        {"money", "", NULL, "money "},
+        {"money", "a,b", NULL, "money a,b"},
+        {NULL, "", "openai", "  openai"},
+        {NULL, "a", "*", " a *"},
+        {"money", "a,b", "open/ai", "money a,b open/ai"},
+    };
+    /* clang-format on */
+    for (size_t i = 0; i < WEFT_LEN(row); i++) {
+        const char *text = NULL;
+        size_t count = 0;
+        is_int(weft_needs_text(&row[i].budget, row[i].budget != NULL, row[i].capset, row[i].target,
+                               arena, &text, NULL),
+               WEFT_OK, "needs '%s' are written", row[i].text);
+        is_str(text, row[i].text, "as one text");
+        is_str(weft_needs_capset(text, arena), row[i].capset, "its capabilities are read");
+        const char *target = weft_needs_target(text);
+        is_str(target ? target : "-", row[i].target ? row[i].target : "-", "its target is read");
+        (void)weft_needs_budgets(text, arena, &count);
+        is_int(count, row[i].budget != NULL, "its budgets are read");
+    }
+    ok(!weft_capset_fits(" openai", "gpu,openai"), "an older binary finds no worker that fits");
+}
+
 int main(void)
 {
     arena = weft_arena_new();
+    test_needs();
     test_text();
     test_bad();
     test_fits();

@@ -144,6 +144,9 @@ static enum weft_rc check_nodes(const struct weft_cli *cli, const struct weft_fl
         struct weft_err story = {0};
         rc = weft_spec_resolve(&spec->nodes[i].spec, "default", weft_wall_us(), cli->arena,
                                &resolved, &story);
+        if (!rc)
+            rc = weft_spec_takes(&resolved, spec->nodes[i].after, spec->nodes[i].after_count,
+                                 &story);
         if (rc) {
             (void)weft_fail(err, rc, "node '%s': %s", spec->nodes[i].name, story.text);
             *ret_blamed = i + 1;

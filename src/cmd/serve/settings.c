@@ -494,6 +494,13 @@ static bool read_scanners(const struct weft_setting_value *value,
     return true;
 }
 
+/* The words of the settings of the executor. */
+static void read_executor(struct weft_serve_settings *settings)
+{
+    settings->server.no_executor = strcmp(settings->executor, "off") == 0;
+    settings->server.http_urls = strcmp(settings->http_urls, "public") == 0;
+}
+
 bool weft_settings_read(const struct weft_cli *cli, struct weft_arena *arena,
                         struct weft_setting_value *ret_value,
                         struct weft_serve_settings *ret_settings)
@@ -524,6 +531,7 @@ bool weft_settings_read(const struct weft_cli *cli, struct weft_arena *arena,
         return complain_of("cors_origin", err.text, ret_value);
     if (weft_hosts_parse(ret_settings->server.host, arena, &hosts, &err))
         return complain_of("host", err.text, ret_value);
+    read_executor(ret_settings);
     return read_scanners(ret_value, ret_settings);
 }
 

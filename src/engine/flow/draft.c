@@ -61,6 +61,8 @@ enum weft_rc weft_draft_resolve(struct weft_draft *draft, const struct weft_grap
         rc = check_node(node, err);
         if (!rc)
             rc = weft_spec_resolve(&node->spec, draft->ns, now_us, arena, member, err);
+        if (!rc)
+            rc = weft_spec_takes(member, node->after, node->after_count, err);
         if (rc) {
             draft->blamed = i + 1;
             return blame(node, err);

@@ -422,6 +422,7 @@ void weft_claim_begin(struct weft_engine *engine, struct weft_joint_call *call,
     all->limit = weft_new_array(arena, struct weft_limited, count * WEFT_CLAIM_QUEUES_MAX + 1);
     for (size_t r = 0; r < count && !call->rc; r++) {
         all->request[r].claim = &claim[r];
+        all->request[r].target = call->target ? call->target[r] : NULL;
         call->rc = prepare(engine, call->ns, &all->request[r], arena, &call->err);
         all->items_max += all->request[r].left;
     }

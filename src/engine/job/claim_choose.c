@@ -45,13 +45,19 @@ const char *const *weft_claim_lanes(const struct weft_claim *claim, size_t *ret_
     return claim->lane_count ? claim->lanes : default_lane;
 }
 
-/* Lane and kind alone. */
+/* Lane and kind alone. What weft carries out itself is for claims that name its kind. */
 static bool wants(const struct weft_claim *claim, const struct weft_queue *queue)
 {
     size_t lanes;
     const char *const *lane = weft_claim_lanes(claim, &lanes);
     return named(lane, lanes, queue->lane_name) &&
-           (claim->kind_count == 0 || named(claim->kinds, claim->kind_count, queue->kind));
+           (claim->kind_count == 0 ? !queue->carried
+                                   : named(claim->kinds, claim->kind_count, queue->kind));
+}
+
+static bool is_target(const struct weft_claim_request *request, const struct weft_queue *queue)
+{
+    return !request->target || strcmp(request->target, queue->target ? queue->target : "") == 0;
 }
 
 /* True when the claim may take from the queue: namespace, lane, kind, capabilities. */
@@ -59,7 +65,7 @@ static bool fits(const struct weft_claim_request *request, const struct weft_lis
 {
     const struct weft_queue *queue = listed->queue;
     return weft_capset_may_fit(listed->need, request->offer) && queue->ns == request->ns &&
-           wants(request->claim, queue) &&
+           wants(request->claim, queue) && is_target(request, queue) &&
            (request->offered
                 ? weft_capset_within(queue->capset_text, request->offered, request->offers)
                 : weft_capset_fits(queue->capset_text, request->capset));

@@ -54,7 +54,8 @@ struct weft_claim_request {
     struct weft_capset_offer *offer;
     const char *const *offered; /* the same as tokens, when they are many; else NULL */
     size_t offers;
-    uint32_t left; /* how many it may still get */
+    const char *target; /* as in weft_joint_call */
+    uint32_t left;      /* how many it may still get */
     struct weft_candidate candidate[WEFT_CLAIM_QUEUES_MAX];
     size_t candidates;
     struct weft_claim_tenant tenant[WEFT_CLAIM_QUEUES_MAX];

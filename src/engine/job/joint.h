@@ -47,10 +47,18 @@ struct weft_part {
 
 /* One call: its items, where its answers go, and what it would have returned alone. */
 struct weft_joint_call {
-    enum weft_op op;          /* COMPLETE, CLAIM, SUBMIT: one that joins */
-    const char *ns;           /* of items that name none */
-    const void *item;         /* weft_complete, weft_claim or weft_spec; borrowed */
-    size_t count;             /* 0: nothing is run, rc is WEFT_OK */
+    enum weft_op op;  /* COMPLETE, CLAIM, SUBMIT: one that joins */
+    const char *ns;   /* of items that name none */
+    const void *item; /* weft_complete, weft_claim or weft_spec; borrowed */
+    size_t count;     /* 0: nothing is run, rc is WEFT_OK */
+    /*
+     * Claims of a server that carries executions out itself: for each item the target (core/
+     * carried.h) that alone it takes executions of, "": only those that were submitted by a binary
+     * that knew no targets. NULL: it is a worker, which takes any. It is no member of weft_claim,
+     * because workers have no say in it, and no capability, because a worker that names the kind
+     * gets executions of every target.
+     */
+    const char *const *target;
     weft_usec asked_us;       /* claims: boot time when the last of them came; 0: now */
     void *answer;             /* one weft_lease_result or weft_submit_result for each item; */
                               /* of claims one weft_claim_result for all, set on success */

@@ -524,7 +524,8 @@ void weft_submit_begin(struct weft_engine *engine, struct weft_joint_call *call,
     for (size_t i = 0; i < call->count; i++) {
         struct weft_submission *next = &item[valid];
         struct weft_err story = {0};
-        if (weft_spec_resolve(&spec[i], call->ns, now_us, arena, &next->spec, &story)) {
+        if (weft_spec_resolve(&spec[i], call->ns, now_us, arena, &next->spec, &story) ||
+            weft_spec_takes(&next->spec, NULL, 0, &story)) {
             const struct weft_err *kept = weft_err_dup(call->arena, &story);
             answer[i] = (struct weft_submit_result){WEFT_FAILED(kept)};
             continue;

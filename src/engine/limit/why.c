@@ -17,6 +17,7 @@
 #include "base/json.h"
 #include "base/moment.h"
 #include "core/capset.h"
+#include "core/carried.h"
 #include "core/why.h"
 #include "engine/admin/lanes.h"
 #include "engine/admin/workers.h"
@@ -24,6 +25,7 @@
 #include "engine/job/execution_read.h"
 #include "engine/limit/budgets.h"
 #include "engine/limit/gates.h"
+#include "engine/limit/why_carried.h"
 #include "engine/wait/wait.h"
 
 #include <inttypes.h>
@@ -45,9 +47,10 @@ struct answer {
     struct weft_buf buf; /* of the detail */
     struct weft_json_writer detail;
     const char *text;
-    struct weft_lane lane;     /* of a ready one */
-    weft_usec opens_us;        /* when time makes room in its lane; WEFT_NEVER */
-    struct weft_budget budget; /* of a ready one: that has no room for it, */
+    struct weft_why_carried carried; /* of a kind that weft carries out itself */
+    struct weft_lane lane;           /* of a ready one */
+    weft_usec opens_us;              /* when time makes room in its lane; WEFT_NEVER */
+    struct weft_budget budget;       /* of a ready one: that has no room for it, */
     const struct weft_budget_dimension *dimension; /* in this dimension; NULL: it is closed */
     int64_t cost;                                  /* and what it would reserve there */
 };
@@ -302,6 +305,8 @@ static void say_ready(struct answer *answer, enum weft_reason reason)
         say_budget(answer);
     else if (reason == WEFT_REASON_RATE)
         say_rate_of_lane(answer);
+    else if (facts->carried != WEFT_REASON_ENDED)
+        answer->text = weft_why_carried_say(&answer->carried, reason, &answer->detail);
     else if (reason == WEFT_REASON_NO_WORKER)
         SAY(answer,
             "no worker was seen in the last minutes that serves lane '%s'%s: it runs when "
@@ -472,6 +477,7 @@ enum weft_rc weft_engine_why(struct weft_engine *engine, const struct weft_wait_
                              struct weft_err *err)
 {
     struct answer answer = {.engine = engine, .asking = asking, .arena = arena};
+    answer.carried = (struct weft_why_carried){.engine = engine, .arena = arena};
     enum weft_rc rc =
         weft_engine_describe(engine, asking->ns, &asking->id, 1, arena, &answer.execution, err);
     if (!rc && answer.execution.state == WEFT_STATE_NONE)
@@ -484,6 +490,9 @@ enum weft_rc weft_engine_why(struct weft_engine *engine, const struct weft_wait_
     weft_json_begin_object(&answer.detail);
     if (answer.facts.state == WEFT_STATE_READY)
         rc = look_at_lane(&answer, err);
+    if (!rc && answer.facts.state == WEFT_STATE_READY &&
+        weft_kind_is_carried(answer.execution.kind))
+        rc = weft_why_carried(&answer.carried, &answer.execution, &answer.facts, err);
     if (!rc && answer.facts.state == WEFT_STATE_READY)
         rc = look_at_budgets(&answer, err);
     else if (answer.facts.state == WEFT_STATE_HELD)

@@ -29,6 +29,8 @@ struct weft_queue {
     const char *ns_name, *lane_name, *kind, *tenant_name;
     const char *needs_text;    /* budgets and capabilities: core/capset.h */
     const char *capset_text;   /* the part of it about capabilities */
+    const char *target;        /* of a kind that weft carries out itself; or NULL */
+    bool carried;              /* its kind is one: see core/carried.h */
     const char *const *budget; /* the budgets that its executions name, */
     size_t budgets;            /* so many */
 };

@@ -7,6 +7,7 @@
 
 #include "base/arena.h"
 #include "base/err.h"
+#include "core/carried.h"
 #include "core/spec.h"
 #include "engine/names/cache.h"
 
@@ -68,10 +69,16 @@ static struct weft_queue *keep_queue(struct weft_engine *engine, const struct we
     *kept = *queue;
     kept->kind = weft_arena_strdup(names->now.arena, queue->kind);
     kept->budget = weft_needs_budgets(queue->needs_text, names->now.arena, &kept->budgets);
+    kept->capset_text = weft_needs_capset(queue->needs_text, names->now.arena);
+    kept->need = weft_capset_need(kept->capset_text);
+    kept->target = weft_needs_target(queue->needs_text);
+    kept->carried = weft_kind_is_carried(queue->kind);
     kept->family = family_of(names, kept);
     weft_map_put(&names->now.map[WEFT_CACHE_QUEUE_ID], &kept->id, sizeof(kept->id), kept);
     if (kept->budgets > 0)
         weft_budget_rules_met(&engine->budgets);
+    if (kept->carried)
+        atomic_store(&engine->carried_met, true);
     return kept;
 }
 
@@ -94,8 +101,6 @@ static void cache_queues(struct weft_engine *engine, const struct weft_rows *row
         queue.needs_text = queue.needs ? weft_find_name(engine, queue.needs) : "";
         queue.tenant_name = queue.tenant ? weft_find_name(engine, queue.tenant) : "";
         assert(queue.ns_name && queue.lane_name && queue.needs_text && queue.tenant_name);
-        queue.capset_text = weft_needs_capset(queue.needs_text);
-        queue.need = weft_capset_need(queue.capset_text);
         const struct weft_resolved parts = names_of(&queue);
         struct weft_cache_key key;
         queue_key(&key, &parts);

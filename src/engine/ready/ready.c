@@ -105,6 +105,37 @@ static void note_known(struct weft_engine *engine, const struct weft_woken *woke
     pthread_mutex_unlock(&ready->lock);
 }
 
+size_t weft_ready_carried(struct weft_engine *engine, size_t *place,
+                          const struct weft_queue **ret_queue, size_t max, size_t *ret_total)
+{
+    struct weft_ready *ready = &engine->ready;
+    size_t count = 0;
+    pthread_mutex_lock(&ready->lock);
+    const struct weft_int_map *carried = &ready->rings.carried;
+    for (size_t left = carried->count ? carried->capacity : 0; left > 0 && count < max; left--) {
+        *place = (*place + 1) % carried->capacity;
+        const struct weft_listed *listed = carried->slot[*place];
+        if (listed)
+            ret_queue[count++] = listed->queue;
+    }
+    *ret_total = carried->count;
+    pthread_mutex_unlock(&ready->lock);
+    return count;
+}
+
+bool weft_ready_wakes_carried(struct weft_engine *engine, const struct weft_woken *woken,
+                              size_t count)
+{
+    if (!atomic_load(&engine->carried_met))
+        return false;
+    for (size_t i = 0; i < count; i++) {
+        const struct weft_queue *queue = weft_find_queue(engine, woken[i].queue);
+        if (queue && queue->carried)
+            return true;
+    }
+    return false;
+}
+
 void weft_ready_note(struct weft_engine *engine, const struct weft_woken *woken, size_t count)
 {
     if (count == 0)

@@ -104,6 +104,17 @@ void weft_ready_note(struct weft_engine *engine, const struct weft_woken *woken,
 /* A claim found the queue empty: takes it off the list unless it was noted after the tick. */
 void weft_ready_forget(struct weft_engine *engine, int32_t queue, uint64_t tick);
 
+/*
+ * Listed queues of kinds that weft carries out itself, from a place on, which moves behind them:
+ * `max` at most, so that several calls see all of them. They live as long as the engine. ret_total:
+ * how many are listed.
+ */
+size_t weft_ready_carried(struct weft_engine *engine, size_t *place,
+                          const struct weft_queue **ret_queue, size_t max, size_t *ret_total);
+/* Whether one of these queues is such a one. Costs nothing where there are none. */
+bool weft_ready_wakes_carried(struct weft_engine *engine, const struct weft_woken *woken,
+                              size_t count);
+
 /* Makes one hop: reads up to WEFT_HOP_QUEUES ready queues and the lane settings. */
 WEFT_MUST_CHECK enum weft_rc weft_ready_refresh(struct weft_engine *engine, struct weft_err *err);
 

@@ -222,6 +222,8 @@ void weft_rings_put(struct weft_rings *rings, const struct weft_queue *queue, ui
         listed->queue = queue;
         listed->need = queue->need;
         weft_int_map_put(&rings->listed, listed);
+        if (queue->carried)
+            weft_int_map_put(&rings->carried, listed);
         struct weft_ring *lane = ring_of(rings, queue->ns, queue->lane_name, NULL);
         lane->lane_id = queue->lane;
         join(lane, listed, WEFT_RING_LANE);
@@ -239,6 +241,8 @@ void weft_rings_remove(struct weft_rings *rings, struct weft_listed *listed)
     if (listed->ring[WEFT_RING_KIND]->queues == 0)
         free_ring(rings, listed->ring[WEFT_RING_KIND]);
     weft_int_map_remove(&rings->listed, listed->id);
+    if (listed->queue->carried)
+        weft_int_map_remove(&rings->carried, listed->id);
     free(listed);
 }
 
@@ -274,6 +278,7 @@ void weft_rings_done(struct weft_rings *rings)
     while (rings->oldest)
         free_ring(rings, rings->oldest);
     weft_int_map_done(&rings->listed);
+    weft_int_map_done(&rings->carried);
     weft_map_done(&rings->ring);
     *rings = (struct weft_rings){0};
 }

@@ -67,6 +67,7 @@ struct weft_listed {
 
 struct weft_rings {
     struct weft_int_map listed;        /* by queue */
+    struct weft_int_map carried;       /* the same, of kinds that weft carries out itself */
     struct weft_map ring;              /* by key */
     struct weft_ring *oldest, *newest; /* rings of lanes, by the time of the last claim */
     size_t lanes;                      /* how many of these */

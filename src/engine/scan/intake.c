@@ -26,6 +26,7 @@
 #include "base/json.h"
 #include "base/str.h"
 #include "core/budget.h"
+#include "core/carried.h"
 #include "core/spec.h"
 #include "core/state.h"
 #include "engine/engine_state.h"
@@ -273,14 +274,19 @@ struct intake {
     struct weft_submit_result *answer;
 };
 
-/* What a refused row is filed under: its own names where they are names. */
+/*
+ * What a refused row is filed under: its own names where they are names. A kind that weft carries
+ * out itself is none for a row whose payload may be the reason.
+ */
 static enum weft_rc file_refused(struct intake *intake, const struct weft_spec *spec,
                                  struct weft_submission *item, struct weft_err *err)
 {
     const struct weft_spec filed = {
         .ns = spec->ns && weft_name_valid(spec->ns) ? spec->ns : "default",
         .lane = spec->lane && weft_name_valid(spec->lane) ? spec->lane : NULL,
-        .kind = spec->kind && weft_name_valid(spec->kind) ? spec->kind : "invalid",
+        .kind = spec->kind && weft_name_valid(spec->kind) && !weft_kind_is_carried(spec->kind)
+                    ? spec->kind
+                    : "invalid",
         .payload = spec->payload,
         .payload_size = spec->payload_size,
     };
@@ -309,6 +315,8 @@ static enum weft_rc sort_rows(struct intake *intake, const struct weft_rows *row
         if (!rc)
             rc = weft_spec_resolve(&spec, "default", intake->now_us, intake->arena, &item->spec,
                                    &story);
+        if (!rc)
+            rc = weft_spec_takes(&item->spec, NULL, 0, &story);
         if (rc) {
             answer->err = weft_err_dup(intake->arena, &story);
             answer->rc = rc;

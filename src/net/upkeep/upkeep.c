@@ -170,6 +170,10 @@ static void write_settings(const struct weft_server *server,
     weft_json_add_i64(&out, "queue_max", config->queue_max);
     weft_json_add_bool(&out, "tokens", weft_server_wants_tokens(server));
     weft_json_add_bool(&out, "tls", config->tls_cert != NULL);
+    weft_json_add_array(&out, "carries"); /* kinds: see core/carried.h */
+    if (server->executor)
+        weft_json_put_text(&out, "http");
+    weft_json_end_array(&out);
     weft_json_add_array(&out, "scanners");
     for (size_t i = 0; i < WEFT_SCANNER_COUNT; i++)
         if (status[i].enabled)
@@ -335,8 +339,8 @@ static void turn(struct weft_upkeep *upkeep, struct weft_arena *arena)
         return;
     }
     note_answer(upkeep);
-    weft_waits_wake(server->waits, WEFT_WAKE_POLL, poll.queue, poll.count);
-    weft_waits_wake_workers(server->waits, WEFT_WAKE_POLL, poll.worker, poll.workers);
+    weft_server_wake(server, WEFT_WAKE_POLL, poll.queue, poll.count);
+    weft_server_wake_workers(server, WEFT_WAKE_POLL, poll.worker, poll.workers);
     look_for_ends(upkeep, arena);
     if (poll.tokens != upkeep->tokens) {
         if (weft_auth_load(server->auth, server->engine, &err) == WEFT_OK)
@@ -416,6 +420,11 @@ void weft_upkeep_free(struct weft_upkeep *upkeep)
     pthread_cond_destroy(&upkeep->news);
     pthread_mutex_destroy(&upkeep->lock);
     free(upkeep);
+}
+
+const struct weft_id *weft_upkeep_id(const struct weft_upkeep *upkeep)
+{
+    return &upkeep->id;
 }
 
 /* ---- What it shows --------------------------------------------------------------------------- */

@@ -251,9 +251,9 @@ static void receive(struct weft_notices *notices, const char *text)
         weft_upkeep_expect(server->upkeep, 0);
     if (notice.inbox)
         weft_supervisor_wake(server->supervisor, WEFT_SCANNER_INTAKE);
-    weft_waits_wake_workers(server->waits, WEFT_WAKE_REMOTE, notice.worker, notice.workers);
+    weft_server_wake_workers(server, WEFT_WAKE_REMOTE, notice.worker, notice.workers);
     if (weft_engine_heard(server->engine, notice.queue, notice.queues, &err) == WEFT_OK)
-        weft_waits_wake(server->waits, WEFT_WAKE_REMOTE, notice.queue, notice.queues);
+        weft_server_wake(server, WEFT_WAKE_REMOTE, notice.queue, notice.queues);
 }
 
 static void receive_all(struct weft_notices *notices)
