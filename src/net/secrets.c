@@ -369,6 +369,7 @@ static void read_namespace(struct reading *reading, const char *folder, int fd)
         leave_out(reading, NULL, folder, "no namespace has this folder");
         return;
     }
+    /* NOLINTNEXTLINE(concurrency-mt-unsafe): the stream is this call's own */
     for (const struct dirent *entry; (entry = readdir(entries));) {
         if (entry->d_name[0] == '.')
             continue;
@@ -387,6 +388,7 @@ static void read_namespace(struct reading *reading, const char *folder, int fd)
 static void read_entries(struct reading *reading, DIR *entries, bool folders)
 {
     struct stat info;
+    /* NOLINTNEXTLINE(concurrency-mt-unsafe): the stream is this call's own */
     for (const struct dirent *entry; (entry = readdir(entries));) {
         if (entry->d_name[0] == '.')
             continue;

@@ -52,6 +52,6 @@ const char *weft_secret_text(const struct weft_secret *secret);
 /* The value of the header that carries it, in memory of the same kind. */
 const struct weft_secret *weft_secret_header(const struct weft_secret *secret,
                                              const struct weft_endpoint_auth *auth);
-void weft_secret_release(const struct weft_secret *secret); /* NULL is fine */
+void weft_secret_release(const struct weft_secret *held); /* NULL is fine */
 
 #endif

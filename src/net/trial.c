@@ -81,6 +81,7 @@ static void note_head(void *context, int status, const struct weft_crowd_header 
     (void)context, (void)status, (void)header, (void)count;
 }
 
+/* NOLINTNEXTLINE(readability-non-const-parameter): the crowd says what it takes */
 static bool note_data(void *context, const void *bytes, size_t size, bool *ret_enough)
 {
     (void)bytes, (void)ret_enough;

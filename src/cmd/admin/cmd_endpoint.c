@@ -147,9 +147,10 @@ static void read_defaults(const struct weft_cli *cli, struct weft_endpoint *endp
 }
 
 /* --file: all settings, as the API takes them. */
-static void read_file(const struct weft_cli *cli, const char *path, struct weft_endpoint *endpoint)
+static void read_file(const struct weft_cli *cli, const char *path, const char *name,
+                      struct weft_endpoint *endpoint)
 {
-    const char *why = NULL, *name = endpoint->name;
+    const char *why = NULL;
     size_t size = 0;
     struct weft_json value;
     struct weft_err err = {0};
@@ -175,7 +176,7 @@ static enum weft_exit put(struct weft_cli *cli, const char *name)
     struct weft_endpoint endpoint = {.name = name};
     const char *file = weft_cli_get(cli, "file");
     if (file)
-        read_file(cli, file, &endpoint);
+        read_file(cli, file, name, &endpoint);
     struct weft *weft = weft_cli_open(cli);
     enum weft_rc rc = file ? WEFT_NOT_FOUND : weft_endpoints(weft, name, 0, NULL, &now, &err);
     if (rc && rc != WEFT_NOT_FOUND)

@@ -123,7 +123,9 @@ static const struct weft_known_endpoint *make(const struct weft_endpoints_all_ou
  */
 static void keep(struct weft_known_endpoints *known, const struct weft_rows *rows, int64_t version)
 {
-    const struct weft_known_endpoint **item = weft_alloc(rows->count + 1, sizeof(*item)), **before;
+    /* NOLINTNEXTLINE(bugprone-sizeof-expression): an array of pointers */
+    const struct weft_known_endpoint **item = weft_alloc(rows->count + 1, sizeof(*item));
+    const struct weft_known_endpoint **before;
     size_t count = 0, count_before;
     pthread_mutex_lock(&known->lock);
     bool goes_on = version >= known->version;
