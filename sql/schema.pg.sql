@@ -158,6 +158,39 @@ CREATE TABLE weft.execution (
     CONSTRAINT execution_pkey PRIMARY KEY (id)
 );
 
+CREATE TABLE weft.file (
+    id uuid NOT NULL,
+    namespace integer NOT NULL,
+    filename text NOT NULL,
+    purpose text NOT NULL,
+    sealed boolean NOT NULL,
+    bytes bigint NOT NULL,
+    requests bigint NOT NULL,
+    flaws text NOT NULL,
+    flaw_count bigint NOT NULL,
+    created bigint NOT NULL,
+    touched bigint NOT NULL,
+    expires bigint,
+    deleted bigint,
+    CONSTRAINT file_pkey PRIMARY KEY (id)
+);
+
+CREATE INDEX file_deleted ON weft.file USING btree (deleted, id) WHERE (deleted IS NOT NULL);
+
+CREATE INDEX file_expires ON weft.file USING btree (expires) WHERE ((expires IS NOT NULL) AND (deleted IS NULL));
+
+CREATE INDEX file_open ON weft.file USING btree (touched) WHERE ((NOT sealed) AND (deleted IS NULL));
+
+CREATE INDEX file_shown ON weft.file USING btree (namespace, id) WHERE (sealed AND (deleted IS NULL));
+
+CREATE TABLE weft.file_chunk (
+    file uuid NOT NULL,
+    at bigint NOT NULL,
+    line bigint NOT NULL,
+    data bytea NOT NULL,
+    CONSTRAINT file_chunk_pkey PRIMARY KEY (file, at)
+);
+
 CREATE TABLE weft.flow (
     id uuid NOT NULL,
     namespace integer NOT NULL,

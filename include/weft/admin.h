@@ -236,6 +236,7 @@ enum weft_scanner {
     WEFT_SCANNER_WAITPOINT_EXPIRY,
     WEFT_SCANNER_UNBLOCK,
     WEFT_SCANNER_BUDGET_RESET,
+    WEFT_SCANNER_FILE_EXPIRY,
     WEFT_SCANNER_COUNT
 };
 WEFT_EXPORT const char *weft_scanner_name(enum weft_scanner scanner);

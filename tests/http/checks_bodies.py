@@ -174,4 +174,23 @@ def bombs(bench):
         assert int(peak.group(1)) < (1000 << 10), f"{peak.group(1)} kB at most"
 
 
-ALL = [packed_bodies, packed_wrongly, bombs, empty_bodies, lines_of_specs, lines_as_answer, lines_limits]
+def files(bench):
+    """files: a form is uploaded, listed, read and deleted as the document says"""
+    caller = Caller(bench, "files-document")
+    form = ("Content-Type", "multipart/form-data; boundary=XX")
+    body = (b'--XX\r\nContent-Disposition: form-data; name="purpose"\r\n\r\nbatch\r\n'
+            b'--XX\r\nContent-Disposition: form-data; name="file"; filename="a"\r\n\r\n[]\r\n--XX--')
+    file = caller.send("POST", "/openai/v1/files", body, 200, [form]).json()
+    same(file["errors"]["data"][0]["line"], 1, "the line of the mistake")
+    same(caller.send("GET", "/openai/v1/files?unknown=1").json()["data"], [file], "the list")
+    path = "/openai/v1/files/" + file["id"]
+    same(caller.send("GET", path).json(), file, "the file")
+    same(caller.send("GET", path + "/content").body, b"[]", "its bytes")
+    caller.send("DELETE", path)
+    for method in ("GET", "DELETE"):
+        error = caller.send(method, path, None, 404).json()["error"]
+        same(error["type"], "invalid_request_error", "the error of a file that is gone")
+    caller.send("POST", "/openai/v1/files", {}, 415)
+
+
+ALL = [files, packed_bodies, packed_wrongly, bombs, empty_bodies, lines_of_specs, lines_as_answer, lines_limits]

@@ -74,6 +74,7 @@ static const struct scanner {
             "processed", "looked", "skipped_locked", "removed")
     SCANNER(BUDGET_RESET, budget_reset, 1, WEFT_BATCH_MAX, WEFT_BATCH_MAX, TIMED,
             "processed", "settled", "cancelled", "removed", "folded")
+    SCANNER(FILE_EXPIRY, file_expiry, 60, WEFT_BATCH_MAX, WEFT_BATCH_MAX, 0, "processed")
     /* clang-format on */
 };
 

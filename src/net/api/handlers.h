@@ -35,6 +35,12 @@ weft_route_fn weft_gate_read, weft_gate_put_read, weft_gate_put_run, weft_gates_
 /* api_budgets.c */
 weft_route_fn weft_budget_read, weft_budget_put_read, weft_budget_put_run, weft_budgets_run,
     weft_ledger_read, weft_ledger_run;
+/* api_upload.c */
+weft_route_fn weft_upload_take, weft_upload_read, weft_upload_run;
+weft_route_write_fn weft_upload_forget;
+/* api_files.c */
+weft_route_fn weft_file_read, weft_file_run, weft_file_delete_run, weft_files_read, weft_files_run,
+    weft_file_content_run;
 /* api_admin.c */
 weft_route_fn weft_lanes_run, weft_lane_read, weft_lane_put_read, weft_lane_put_run,
     weft_workers_run, weft_goodbye_read, weft_goodbye_run, weft_tokens_read, weft_tokens_run,
