@@ -25,6 +25,37 @@ CREATE TABLE weft.attempt (
 
 CREATE TRIGGER attempt_has AFTER INSERT ON weft.attempt FOR EACH ROW WHEN ((NOT new.marked)) EXECUTE FUNCTION weft.mark_has('2');
 
+CREATE TABLE weft.batch (
+    id uuid NOT NULL,
+    namespace integer NOT NULL,
+    file uuid NOT NULL,
+    endpoint text NOT NULL,
+    span text NOT NULL,
+    metadata text,
+    phase smallint NOT NULL,
+    at bigint NOT NULL,
+    line bigint NOT NULL,
+    last uuid,
+    requests bigint NOT NULL,
+    flaws text NOT NULL,
+    created bigint NOT NULL,
+    expires bigint NOT NULL,
+    opened bigint,
+    finished bigint,
+    frozen bigint,
+    wanted bigint,
+    succeeded bigint NOT NULL,
+    failed bigint NOT NULL,
+    expired bigint NOT NULL,
+    cancelled bigint NOT NULL,
+    deleted bigint,
+    CONSTRAINT batch_pkey PRIMARY KEY (id)
+);
+
+CREATE INDEX batch_active ON weft.batch USING btree (id) WHERE (phase < 2);
+
+CREATE INDEX batch_shown ON weft.batch USING btree (namespace, id) WHERE (deleted IS NULL);
+
 CREATE TABLE weft.budget (
     id integer GENERATED ALWAYS AS IDENTITY NOT NULL,
     namespace integer NOT NULL,
@@ -389,6 +420,14 @@ CREATE TABLE weft.migration (
     sha256 text NOT NULL,
     applied_us bigint NOT NULL,
     CONSTRAINT migration_pkey PRIMARY KEY (number)
+);
+
+CREATE TABLE weft.model (
+    namespace integer NOT NULL,
+    name text NOT NULL,
+    endpoint text NOT NULL,
+    lane text NOT NULL,
+    CONSTRAINT model_pkey PRIMARY KEY (namespace, name)
 );
 
 CREATE TABLE weft.name (

@@ -119,6 +119,17 @@ bool weft_batch_line_read(const char *text, size_t size, struct weft_arena *aren
                      ret_flaw);
 }
 
+/* Each text with its NUL, so that none can run into the next. */
+void weft_batch_fingerprint(const char *const *text, size_t count, uint8_t ret_fingerprint[32])
+{
+    struct weft_buf all;
+    weft_buf_init(&all, SIZE_MAX);
+    for (size_t i = 0; i < count; i++)
+        weft_buf_add(&all, text[i], strlen(text[i]) + 1);
+    SHA256((const uint8_t *)all.data, all.size, ret_fingerprint);
+    weft_buf_done(&all);
+}
+
 /* ---- Flaws ----------------------------------------------------------------------------------- */
 
 void weft_batch_flaws_init(struct weft_batch_flaws *flaws)

@@ -38,6 +38,9 @@ WEFT_MUST_CHECK bool weft_batch_line_read(const char *text, size_t size, struct 
                                           struct weft_batch_line *ret_line,
                                           struct weft_batch_flaw *ret_flaw);
 
+/* Requests for a batch are the same if these texts are. */
+void weft_batch_fingerprint(const char *const *text, size_t count, uint8_t ret_fingerprint[32]);
+
 /* A list of flaws as JSON, of the form that OpenAI gives them: {"code","message","param","line"}.
  */
 struct weft_batch_flaws {

@@ -75,6 +75,8 @@ static const struct scanner {
     SCANNER(BUDGET_RESET, budget_reset, 1, WEFT_BATCH_MAX, WEFT_BATCH_MAX, TIMED,
             "processed", "settled", "cancelled", "removed", "folded")
     SCANNER(FILE_EXPIRY, file_expiry, 60, WEFT_BATCH_MAX, WEFT_BATCH_MAX, 0, "processed")
+    SCANNER(BATCH_PROGRESS, batch_progress, 2, 100, WEFT_BATCH_MAX, 0,
+            "looked", "written", "finished", "errors")
     /* clang-format on */
 };
 

@@ -6,6 +6,7 @@
 
 #include "base/arena.h"
 #include "base/err.h"
+#include "net/api/batch_lines.h"
 #include "net/api/handlers.h"
 #include "net/openai.h"
 #include "net/server.h"
@@ -34,10 +35,11 @@ static void write_flaws(struct weft_json_writer *out, const struct weft_file *fi
     weft_buf_done(&list);
 }
 
-static void write_file(struct weft_json_writer *out, const struct weft_file *file)
+static void write_file(struct weft_json_writer *out, const char *id_prefix,
+                       const struct weft_file *file)
 {
     weft_json_begin_object(out);
-    weft_openai_add_id(out, "id", WEFT_FILE_PREFIX, &file->id);
+    weft_openai_add_id(out, "id", id_prefix, &file->id);
     weft_json_add_text(out, "object", "file");
     weft_json_add_i64(out, "bytes", (int64_t)file->bytes);
     weft_openai_add_moment(out, "created_at", file->created_us);
@@ -55,47 +57,87 @@ void weft_file_reply(struct weft_request *request, const struct weft_file *file)
 {
     struct weft_json_writer out;
     weft_reply_json(request, 200, &out);
-    write_file(&out, file);
+    write_file(&out, WEFT_FILE_PREFIX, file);
 }
 
 /* ---- One file -------------------------------------------------------------------------------- */
 
+/* Files of output and of errors belong to a batch. */
+enum kind { UPLOADED, OUTPUT, ERRORS };
+static const char *const prefix[] = {
+    [UPLOADED] = WEFT_FILE_PREFIX, [OUTPUT] = WEFT_OUTPUT_PREFIX, [ERRORS] = WEFT_ERRORS_PREFIX};
+
 /* request->state of the calls on one file. It lives until the last byte has been sent. */
 struct one_file {
-    struct weft_id id;
-    uint64_t at, end; /* bytes that are still to be sent */
+    enum kind kind;
+    struct weft_id id; /* of the file; of OUTPUT and ERRORS that of the batch */
+    uint64_t at, end;  /* bytes that are still to be sent */
+    struct weft_batch_page page;
 };
 
 enum weft_rc weft_file_read(struct weft_request *request, struct weft_err *err)
 {
     struct one_file *one = weft_new(request->arena, struct one_file);
     request->state = one;
-    if (weft_openai_id_parse(WEFT_FILE_PREFIX, weft_request_path(request, "file"), &one->id))
-        return WEFT_OK;
+    const char *text = weft_request_path(request, "file");
+    for (size_t i = 0; i < WEFT_LEN(prefix); i++)
+        if (weft_openai_id_parse(prefix[i], text, &one->id)) {
+            one->kind = i;
+            return WEFT_OK;
+        }
     return weft_fail_field(err, WEFT_NOT_FOUND, "id", "there is no such file");
+}
+
+/* Files of a batch have no rows: what they hold is read from its members. */
+static enum weft_rc look_up_batch(struct weft_request *request, struct weft_file *ret_file,
+                                  struct weft_err *err)
+{
+    const struct one_file *one = request->state;
+    struct weft_batch batch;
+    bool output = one->kind == OUTPUT;
+    enum weft_rc rc = weft_engine_batch(request->server->engine, request->ns, &one->id,
+                                        request->arena, &batch, err);
+    if (!rc && (batch.phase == WEFT_BATCH_WRITING || batch.phase == WEFT_BATCH_FAILED))
+        rc = weft_fail_field(err, WEFT_NOT_FOUND, "id", "the batch has no such file");
+    if (!rc)
+        *ret_file = (struct weft_file){
+            .id = batch.id,
+            .filename = output ? "batch_output.jsonl" : "batch_errors.jsonl",
+            .purpose = "batch_output",
+            .requests = output ? batch.succeeded : batch.failed + batch.expired + batch.cancelled,
+            .created_us = batch.opened_us};
+    return rc;
 }
 
 static enum weft_rc look_up(struct weft_request *request, struct weft_file *ret_file,
                             struct weft_err *err)
 {
     const struct one_file *one = request->state;
+    if (one->kind != UPLOADED)
+        return look_up_batch(request, ret_file, err);
     return weft_engine_file(request->server->engine, request->ns, &one->id, request->arena,
                             ret_file, err);
 }
 
 enum weft_rc weft_file_run(struct weft_request *request, struct weft_err *err)
 {
+    const struct one_file *one = request->state;
     struct weft_file file;
+    struct weft_json_writer out;
     enum weft_rc rc = look_up(request, &file, err);
-    if (!rc)
-        weft_file_reply(request, &file);
-    return rc;
+    if (rc)
+        return rc;
+    weft_reply_json(request, 200, &out);
+    write_file(&out, prefix[one->kind], &file);
+    return WEFT_OK;
 }
 
 enum weft_rc weft_file_delete_run(struct weft_request *request, struct weft_err *err)
 {
     const struct one_file *one = request->state;
     struct weft_json_writer out;
+    if (one->kind != UPLOADED)
+        return weft_invalid(err, "id", "this file goes with its batch");
     enum weft_rc rc = weft_engine_file_remove(request->server->engine, request->ns, &one->id, err);
     if (rc)
         return rc;
@@ -145,7 +187,7 @@ enum weft_rc weft_files_run(struct weft_request *request, struct weft_err *err)
         return rc;
     weft_openai_begin_list(request, &out);
     for (size_t i = 0; i < list.count; i++)
-        write_file(&out, &list.item[i]);
+        write_file(&out, WEFT_FILE_PREFIX, &list.item[i]);
     if (list.count > 0) {
         weft_openai_id_print(WEFT_FILE_PREFIX, &list.item[0].id, first);
         weft_openai_id_print(WEFT_FILE_PREFIX, &list.item[list.count - 1].id, last);
@@ -209,6 +251,34 @@ static enum weft_rc send_next(struct weft_request *request, struct weft_buf *out
     return WEFT_OK;
 }
 
+/*
+ * The next lines of a batch. How many members are looked at depends on how large the lines before
+ * were, so that a part stays around a MiB whatever their results are.
+ */
+static enum weft_rc send_lines(struct weft_request *request, struct weft_buf *out, bool *ret_last,
+                               struct weft_err *err)
+{
+    enum { FEWEST = 16, MOST = 1000, SMALL = 512 << 10, LARGE = 2 << 20 };
+    struct one_file *one = request->state;
+    struct weft_batch_page *page = &one->page;
+    do {
+        if (page->members == 0)
+            page->members = FEWEST;
+        enum weft_rc rc =
+            weft_engine_batch_answers(request->server->engine, &one->id, page, request->arena, err);
+        if (rc)
+            return rc;
+        for (size_t i = 0; i < page->count; i++)
+            weft_batch_line_add(out, &page->item[i], page->good);
+        *ret_last = page->looked < page->members;
+        if (out->size < SMALL && page->members < MOST)
+            page->members = page->members * 4 < MOST ? page->members * 4 : MOST;
+        else if (out->size > LARGE && page->members > FEWEST)
+            page->members /= 4;
+    } while (!*ret_last && out->size == 0);
+    return WEFT_OK;
+}
+
 /* 416: the answer of no other route. */
 static enum weft_rc refuse_range(struct weft_request *request, uint64_t size)
 {
@@ -226,8 +296,15 @@ enum weft_rc weft_file_content_run(struct weft_request *request, struct weft_err
     struct weft_file file;
     struct weft_byte_range range;
     enum weft_rc rc = look_up(request, &file, err);
+    struct one_file *one = request->state;
     if (rc)
         return rc;
+    if (one->kind != UPLOADED) { /* whose size is not known: there are no ranges */
+        one->page.good = one->kind == OUTPUT;
+        weft_reply_bytes(request, "", 0, "application/octet-stream");
+        request->reply.stream = send_lines;
+        return WEFT_OK;
+    }
     if (!weft_byte_range_parse(weft_request_header(request, "Range"), file.bytes, &range))
         return refuse_range(request, file.bytes);
     weft_reply_bytes(request, "", 0, "application/octet-stream");
@@ -242,7 +319,6 @@ enum weft_rc weft_file_content_run(struct weft_request *request, struct weft_err
     }
     if (range.first == range.end)
         return WEFT_OK;
-    struct one_file *one = request->state;
     one->at = range.first;
     one->end = range.end;
     request->reply.stream = send_next;

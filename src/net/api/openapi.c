@@ -48,6 +48,8 @@ static const struct tag {
     {"replicas", "The servers that share the store."},
     {"scanners", "What the servers do by themselves: they put right what time or a crash left."},
     {"counts", "How much there is."},
+    {"batches", "Files of calls, as OpenAI's clients know them."},
+    {"models", "Where the calls of a model go."},
     {"files", "Files of batches, as OpenAI's clients know them."},
     {"server", "Health, metrics and this document: outside /v1, for the machinery around it."},
 };
@@ -303,6 +305,23 @@ static const struct {
      "\"type\":[\"object\",\"null\"],\"description\":\"The first 100 lines with mistakes, and how "
      "many there are\",\"properties\":{\"object\":{\"type\":\"string\"},\"total\":{\"type\":"
      "\"integer\"},\"data\":{\"type\":\"array\",\"items\":" REF("OpenAIFlaw") "}}}}}"},
+    {"OpenAIBatch",
+     "{\"type\":\"object\",\"required\":[\"id\",\"object\",\"endpoint\",\"input_file_id\","
+     "\"completion_window\",\"status\",\"created_at\",\"request_counts\"],\"properties\":{\"id\":{"
+     "\"type\":\"string\"},\"object\":{\"type\":\"string\",\"enum\":[\"batch\"]},\"endpoint\":{"
+     "\"type\":\"string\"},\"completion_window\":{\"type\":\"string\"},\"status\":{\"type\":"
+     "\"string\",\"enum\":[\"validating\",\"failed\",\"in_progress\",\"finalizing\","
+     "\"completed\",\"expired\",\"cancelling\",\"cancelled\"]},\"errors\":{\"type\":[\"object\","
+     "\"null\"],\"properties\":{\"object\":{\"type\":\"string\"},\"data\":{\"type\":\"array\","
+     "\"items\":" REF("OpenAIFlaw") "}}},\"request_counts\":{\"type\":\"object\",\"required\":["
+                                    "\"total\",\"completed\",\"failed\"],\"properties\":{\"total\":"
+                                    "{\"type\":\"integer\"},"
+                                    "\"completed\":{\"type\":\"integer\"},\"failed\":{\"type\":"
+                                    "\"integer\"}}},\"input_file_id\":{"
+                                    "\"type\":\"string\"},\"output_file_id\":{\"type\":[\"string\","
+                                    "\"null\"]},\"error_file_id\":{"
+                                    "\"type\":[\"string\",\"null\"]},\"metadata\":{\"type\":["
+                                    "\"object\",\"null\"]}}}"},
     {"ItemId",
      "{\"type\":\"object\",\"required\":[\"id\"],\"properties\":{\"id\":{\"type\":"
      "\"string\",\"format\":\"uuid\"}}}"},

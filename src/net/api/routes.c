@@ -17,6 +17,7 @@
 #include "net/group/claims.h"
 #include "net/request.h"
 #include "weft/weft.h"
+#include "wire/wire.h"
 
 #include <stddef.h>
 
