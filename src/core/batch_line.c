@@ -67,6 +67,7 @@ static void find_members(const struct weft_json *object, struct members *ret_mem
 static bool read_text(const struct weft_json *value, const char *name, size_t most,
                       struct weft_arena *arena, const char **ret_text, struct weft_batch_flaw *flaw)
 {
+    *ret_text = "";
     if (!value->text)
         return flawed(flaw, "missing_required_parameter", name, "%s is missing.", name);
     if (weft_json_string(value, arena, ret_text, NULL) || !**ret_text || strlen(*ret_text) > most ||

@@ -8,6 +8,6 @@
 #include "engine/batch/batch.h"
 
 /* Adds a line; good: of the output, else of the errors. */
-void weft_batch_line_add(struct weft_buf *out, const struct weft_batch_answer *answer, bool good);
+void weft_batch_line_add(struct weft_buf *buf, const struct weft_batch_answer *answer, bool good);
 
 #endif
