@@ -238,7 +238,7 @@ void weft_batch_check_done(struct weft_batch_check *check)
 
 static void check_line(struct weft_batch_check *check, const char *text, size_t size)
 {
-    struct weft_batch_line line;
+    struct weft_batch_line line = {.custom_id = ""};
     struct weft_batch_flaw flaw;
     check->lines++;
     if (weft_batch_line_blank(text, size))
