@@ -25,6 +25,37 @@ CREATE TABLE weft.attempt (
 
 CREATE TRIGGER attempt_has AFTER INSERT ON weft.attempt FOR EACH ROW WHEN ((NOT new.marked)) EXECUTE FUNCTION weft.mark_has('2');
 
+CREATE TABLE weft.batch (
+    id uuid NOT NULL,
+    namespace integer NOT NULL,
+    file uuid NOT NULL,
+    endpoint text NOT NULL,
+    span text NOT NULL,
+    metadata text,
+    phase smallint NOT NULL,
+    at bigint NOT NULL,
+    line bigint NOT NULL,
+    last uuid,
+    requests bigint NOT NULL,
+    flaws text NOT NULL,
+    created bigint NOT NULL,
+    expires bigint NOT NULL,
+    opened bigint,
+    finished bigint,
+    frozen bigint,
+    wanted bigint,
+    succeeded bigint NOT NULL,
+    failed bigint NOT NULL,
+    expired bigint NOT NULL,
+    cancelled bigint NOT NULL,
+    deleted bigint,
+    CONSTRAINT batch_pkey PRIMARY KEY (id)
+);
+
+CREATE INDEX batch_active ON weft.batch USING btree (id) WHERE (phase < 2);
+
+CREATE INDEX batch_shown ON weft.batch USING btree (namespace, id) WHERE (deleted IS NULL);
+
 CREATE TABLE weft.budget (
     id integer GENERATED ALWAYS AS IDENTITY NOT NULL,
     namespace integer NOT NULL,
@@ -191,6 +222,39 @@ CREATE TABLE weft.execution (
     payload bytea,
     gate text,
     CONSTRAINT execution_pkey PRIMARY KEY (id)
+);
+
+CREATE TABLE weft.file (
+    id uuid NOT NULL,
+    namespace integer NOT NULL,
+    filename text NOT NULL,
+    purpose text NOT NULL,
+    sealed boolean NOT NULL,
+    bytes bigint NOT NULL,
+    requests bigint NOT NULL,
+    flaws text NOT NULL,
+    flaw_count bigint NOT NULL,
+    created bigint NOT NULL,
+    touched bigint NOT NULL,
+    expires bigint,
+    deleted bigint,
+    CONSTRAINT file_pkey PRIMARY KEY (id)
+);
+
+CREATE INDEX file_deleted ON weft.file USING btree (deleted, id) WHERE (deleted IS NOT NULL);
+
+CREATE INDEX file_expires ON weft.file USING btree (expires) WHERE ((expires IS NOT NULL) AND (deleted IS NULL));
+
+CREATE INDEX file_open ON weft.file USING btree (touched) WHERE ((NOT sealed) AND (deleted IS NULL));
+
+CREATE INDEX file_shown ON weft.file USING btree (namespace, id) WHERE (sealed AND (deleted IS NULL));
+
+CREATE TABLE weft.file_chunk (
+    file uuid NOT NULL,
+    at bigint NOT NULL,
+    line bigint NOT NULL,
+    data bytea NOT NULL,
+    CONSTRAINT file_chunk_pkey PRIMARY KEY (file, at)
 );
 
 CREATE TABLE weft.flow (
@@ -392,6 +456,14 @@ CREATE TABLE weft.migration (
     sha256 text NOT NULL,
     applied_us bigint NOT NULL,
     CONSTRAINT migration_pkey PRIMARY KEY (number)
+);
+
+CREATE TABLE weft.model (
+    namespace integer NOT NULL,
+    name text NOT NULL,
+    endpoint text NOT NULL,
+    lane text NOT NULL,
+    CONSTRAINT model_pkey PRIMARY KEY (namespace, name)
 );
 
 CREATE TABLE weft.name (

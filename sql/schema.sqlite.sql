@@ -30,6 +30,37 @@ BEGIN
      WHERE num = (SELECT num FROM execution WHERE id = NEW.id) AND has & 2 = 0;
 END;
 
+CREATE TABLE batch (
+    num       INTEGER PRIMARY KEY,
+    id        BLOB    NOT NULL UNIQUE,
+    namespace INTEGER NOT NULL,
+    file      BLOB    NOT NULL,
+    endpoint  TEXT    NOT NULL,
+    span      TEXT    NOT NULL,
+    metadata  TEXT,
+    phase     INTEGER NOT NULL,
+    at        INTEGER NOT NULL,
+    line      INTEGER NOT NULL,
+    last      BLOB,
+    requests  INTEGER NOT NULL,
+    flaws     TEXT    NOT NULL,
+    created   INTEGER NOT NULL,
+    expires   INTEGER NOT NULL,
+    opened    INTEGER,
+    finished  INTEGER,
+    frozen    INTEGER,
+    wanted    INTEGER,
+    succeeded INTEGER NOT NULL,
+    failed    INTEGER NOT NULL,
+    expired   INTEGER NOT NULL,
+    cancelled INTEGER NOT NULL,
+    deleted   INTEGER
+);
+
+CREATE INDEX batch_active ON batch (id) WHERE phase < 2;
+
+CREATE INDEX batch_shown ON batch (namespace, id) WHERE deleted IS NULL;
+
 CREATE TABLE budget (
     id         INTEGER PRIMARY KEY,
     namespace  INTEGER NOT NULL,
@@ -187,6 +218,40 @@ CREATE TABLE execution (
     payload      BLOB
 , gate TEXT);
 
+CREATE TABLE file (
+    num        INTEGER PRIMARY KEY,
+    id         BLOB    NOT NULL UNIQUE,
+    namespace  INTEGER NOT NULL,
+    filename   TEXT    NOT NULL,
+    purpose    TEXT    NOT NULL,
+    sealed     INTEGER NOT NULL,
+    bytes      INTEGER NOT NULL,
+    requests   INTEGER NOT NULL,
+    flaws      TEXT    NOT NULL,
+    flaw_count INTEGER NOT NULL,
+    created    INTEGER NOT NULL,
+    touched    INTEGER NOT NULL,
+    expires    INTEGER,
+    deleted    INTEGER
+);
+
+CREATE INDEX file_deleted ON file (deleted, id) WHERE deleted IS NOT NULL;
+
+CREATE INDEX file_expires ON file (expires) WHERE expires IS NOT NULL AND deleted IS NULL;
+
+CREATE INDEX file_open ON file (touched) WHERE NOT sealed AND deleted IS NULL;
+
+CREATE INDEX file_shown ON file (namespace, id) WHERE sealed AND deleted IS NULL;
+
+CREATE TABLE file_chunk (
+    num  INTEGER PRIMARY KEY,
+    file BLOB    NOT NULL,
+    at   INTEGER NOT NULL,
+    line INTEGER NOT NULL,
+    data BLOB    NOT NULL,
+    UNIQUE (file, at)
+);
+
 CREATE TABLE flow (
     num         INTEGER PRIMARY KEY,
     id          BLOB NOT NULL UNIQUE,
@@ -339,6 +404,14 @@ CREATE TABLE migration (
     sha256     TEXT NOT NULL,
     applied_us INTEGER NOT NULL
 );
+
+CREATE TABLE model (
+    namespace INTEGER NOT NULL,
+    name      TEXT    NOT NULL,
+    endpoint  TEXT    NOT NULL,
+    lane      TEXT    NOT NULL,
+    PRIMARY KEY (namespace, name)
+) WITHOUT ROWID;
 
 CREATE TABLE name (
     id        INTEGER PRIMARY KEY,

@@ -237,6 +237,8 @@ enum weft_scanner {
     WEFT_SCANNER_UNBLOCK,
     WEFT_SCANNER_BUDGET_RESET,
     WEFT_SCANNER_PURGE,
+    WEFT_SCANNER_FILE_EXPIRY,
+    WEFT_SCANNER_BATCH_PROGRESS,
     WEFT_SCANNER_COUNT
 };
 WEFT_EXPORT const char *weft_scanner_name(enum weft_scanner scanner);
@@ -262,6 +264,14 @@ WEFT_EXPORT WEFT_MUST_CHECK enum weft_rc weft_run_pass(struct weft *weft, enum w
                                                        uint32_t batch,
                                                        struct weft_pass_report *ret_report,
                                                        struct weft_err *err);
+
+/* Where the lines of batches go that name a model. */
+struct weft_model {
+    const char *name; /* "*": every model that has no row of its own */
+    const char *endpoint, *lane;
+    int32_t max_running;     /* of its lane; 0: no limit */
+    const char *escalate_to; /* NULL: others are refused */
+};
 
 /* A server that shares the store. */
 struct weft_replica {

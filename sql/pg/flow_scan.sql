@@ -77,12 +77,13 @@ SELECT f.id FROM weft.flow f
 
 -- name: flows_unfinished (before bigint, batch int, ns int, first int, last int)
 -- returns: id uuid
--- Flows whose submission ended half way: from here on they are being removed. SKIP LOCKED: one that is
+-- Flows whose submission ended half way: from here on they are being removed. Batches are written by whoever goes on. SKIP LOCKED: one that is
 -- being written still is locked by its part, and its next part finds that it is too late. At rest: see
 -- pass.sql.
 WITH m AS MATERIALIZED (
     SELECT f.id FROM weft.flow f
      WHERE f.state < 0 AND f.state = @WEFT_FLOW_STAGED AND f.created <= :before
+       AND NOT EXISTS (SELECT 1 FROM weft.batch b WHERE b.id = f.id AND b.phase = 0 AND b.deleted IS NULL OFFSET 0)
        AND @{of_flow f}
        AND weft.at_rest(f.xmax)
      ORDER BY f.id LIMIT :batch

@@ -65,6 +65,7 @@ SELECT f.id FROM flow f
 UPDATE flow SET state = @WEFT_FLOW_REMOVING, key = NULL
  WHERE num IN (SELECT f.num FROM flow f
                 WHERE f.state < 0 AND f.state = @WEFT_FLOW_STAGED AND f.created <= :before
+                  AND NOT EXISTS (SELECT 1 FROM batch b WHERE b.id = f.id AND b.phase = 0 AND b.deleted IS NULL)
                   AND @{of_flow f}
                 ORDER BY f.num LIMIT :batch)
 RETURNING id;

@@ -6,6 +6,7 @@
 
 #include "base/err.h"
 #include "base/limits.h"
+#include "net/openai.h"
 #include "wire/wire.h"
 
 #include <assert.h>
@@ -359,10 +360,14 @@ void weft_reply_detail(struct weft_request *request, const struct weft_err *err,
 {
     struct weft_json_writer out;
     weft_reply_json(request, weft_rc_http(err->rc), &out);
-    weft_json_begin_object(&out);
-    weft_json_key(&out, "error");
-    weft_wire_write_error(err, detail, &out);
-    weft_json_end_object(&out);
+    if (weft_openai_wants(request)) {
+        weft_openai_write_error(err, &out);
+    } else {
+        weft_json_begin_object(&out);
+        weft_json_key(&out, "error");
+        weft_wire_write_error(err, detail, &out);
+        weft_json_end_object(&out);
+    }
     request->reply.stream = NULL;
     if (weft_rc_retryable(err->rc))
         weft_reply_header(request, "Retry-After", "1");

@@ -60,6 +60,7 @@ struct weft_reply {
     size_t headers;
     struct weft_buf body;
     weft_stream_fn *stream; /* makes the parts that follow the body; NULL: there are none */
+    uint64_t stream_bytes;  /* of all parts; 0: not known */
     bool last;              /* the stream has given its last part */
     bool broken;            /* the stream has failed: the connection is broken off */
 };

@@ -223,7 +223,7 @@ enum weft_rc weft_query_parse(const char *text, struct weft_arena *arena,
 enum weft_rc weft_query_check(const struct weft_query *query, const struct weft_route *route,
                               struct weft_err *err)
 {
-    for (size_t i = 0; i < query->count; i++) {
+    for (size_t i = 0; i < query->count && !route->openai; i++) {
         bool known = false;
         for (size_t k = 0; k < WEFT_PARAMS_MAX && route->query[k].name && !known; k++)
             known = strcmp(route->query[k].name, query->pair[i].name) == 0;

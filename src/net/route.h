@@ -94,6 +94,7 @@ struct weft_route {
     uint32_t fails;
     struct weft_param query[WEFT_PARAMS_MAX];
     const char *body;      /* JSON Schema text where op->takes cannot say it */
+    const char *form;      /* the same for a body that is a form, multipart/form-data */
     const char *answer;    /* the same for op->gives */
     enum weft_shape shape; /* of the answer */
     bool bulk;             /* the body is one op->takes, or {"items":[...]} of them */
@@ -103,6 +104,7 @@ struct weft_route {
     bool creates;          /* 201 as well as 200 */
     bool accepts;          /* 202 as well as 200 */
     bool lines;            /* the items also as lines, application/x-ndjson */
+    bool openai;           /* errors and parameters as OpenAI has them: openai.h */
 };
 
 enum weft_route_miss {
@@ -175,7 +177,7 @@ const char *weft_query_of(const char *target);
  */
 WEFT_MUST_CHECK enum weft_rc weft_query_parse(const char *text, struct weft_arena *arena,
                                               struct weft_query *ret_query, struct weft_err *err);
-/* WEFT_UNKNOWN_FIELD, naming it, for a parameter that the route does not list. */
+/* WEFT_UNKNOWN_FIELD, naming it, for a parameter that the route does not list, where it minds. */
 WEFT_MUST_CHECK enum weft_rc weft_query_check(const struct weft_query *query,
                                               const struct weft_route *route, struct weft_err *err);
 /* The value, or NULL when it is absent. */

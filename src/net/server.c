@@ -76,6 +76,8 @@ static void resolve(const struct weft_server_config *given, struct weft_server *
     NUMBER(namespace_workers, 100000);
     NUMBER(body_bytes, 256 << 20);
     NUMBER(answer_bytes, 128 << 20);
+    NUMBER(file_bytes, 200 << 20);
+    NUMBER(file_requests, 50000);
     NUMBER(send_min, 16 << 10);
     NUMBER(idle_s, 75);
     NUMBER(receive_s, 30);

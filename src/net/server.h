@@ -54,6 +54,8 @@ struct weft_server_config {
     uint32_t unused_names_after_s; /* names unused for so long are removed; 0: never */
     uint64_t body_bytes;           /* all request bodies in memory at once; 0: 256 MiB */
     uint64_t answer_bytes;         /* all answers in memory at once; 0: 128 MiB */
+    uint64_t file_bytes;           /* of an uploaded file; 0: 200 MiB */
+    uint32_t file_requests;        /* lines of an uploaded file; 0: 50,000 */
     uint64_t send_min;             /* bytes of an answer that a client takes in 10 s; 0: 16 KiB */
     uint32_t idle_s;               /* a connection without a request is closed after; 0: 75 */
     uint32_t receive_s;            /* a request must have arrived after; 0: 30 */

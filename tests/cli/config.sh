@@ -64,7 +64,7 @@ exits 0 'config with every flag of the table' "$weft" config --json --store sqli
     --cors-origin https://a.example --host a.example \
     --connections 2 --per-address 1 --queue-max 3 --namespace-queues 9 \
     --namespace-workers 9 --unused-names-after 60d --body-bytes 2M \
-    --answer-bytes 2M --send-min 1K \
+    --answer-bytes 2M --send-min 1K --file-bytes 2M --file-requests 10 \
     --idle-timeout 1m --receive-timeout 2 \
     --send-timeout 3s --grace 1h --scanners intake --scan '*:interval=5s' --access-log \
     --purge-batch 10 --purge-pause 20ms \

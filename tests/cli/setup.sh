@@ -91,7 +91,8 @@ chmod 755 machine/usr/sbin/policy-rc.d
 setup test
 has "$(cat machine/usr/sbin/policy-rc.d)" 'exit 101' 'a policy of the machine stays in place'
 rm machine/usr/sbin/policy-rc.d
-stand_in dpkg-query <<<"printf '%s ' installed:postgresql-common installed:pgbouncer installed:nginx-common"
+there='installed:postgresql-common installed:pgbouncer installed:nginx-common'
+stand_in dpkg-query <<<"printf '%s ' $there"
 setup test
 lacks "$(cat calls/services 2>/dev/null)" 'disable' 'services that were there before are left alone'
 stand_in dpkg-query <<<'exit 1'

@@ -18,6 +18,7 @@ def empty_bodies(bench):
             continue
         path = operation.path.replace("{id}", made).replace("{lane}", "l").replace("{worker}", "w")
         path = path.replace("{gate}", "g").replace("{budget}", "b").replace("{endpoint}", "e")
+        path = path.replace("{model}", "m")
         answer = caller.send(operation.method, path.replace("{name}", "intake"), None, None)
         said = "has no body" in answer.body.decode()
         same(said, declared["required"], f"{operation}: refused for want of a body")
@@ -174,4 +175,45 @@ def bombs(bench):
         assert int(peak.group(1)) < (1000 << 10), f"{peak.group(1)} kB at most"
 
 
-ALL = [packed_bodies, packed_wrongly, bombs, empty_bodies, lines_of_specs, lines_as_answer, lines_limits]
+def files(bench):
+    """files: a form is uploaded, listed, read and deleted as the document says"""
+    caller = Caller(bench, "files-document")
+    form = ("Content-Type", "multipart/form-data; boundary=XX")
+    body = (b'--XX\r\nContent-Disposition: form-data; name="purpose"\r\n\r\nbatch\r\n'
+            b'--XX\r\nContent-Disposition: form-data; name="file"; filename="a"\r\n\r\n[]\r\n--XX--')
+    file = caller.send("POST", "/openai/v1/files", body, 200, [form]).json()
+    same(file["errors"]["data"][0]["line"], 1, "the line of the mistake")
+    same(caller.send("GET", "/openai/v1/files?unknown=1").json()["data"], [file], "the list")
+    path = "/openai/v1/files/" + file["id"]
+    same(caller.send("GET", path).json(), file, "the file")
+    same(caller.send("GET", path + "/content").body, b"[]", "its bytes")
+    caller.send("DELETE", path)
+    for method in ("GET", "DELETE"):
+        error = caller.send(method, path, None, 404).json()["error"]
+        same(error["type"], "invalid_request_error", "the error of a file that is gone")
+    caller.send("POST", "/openai/v1/files", {}, 415)
+
+
+def batches(bench):
+    """batches: they are made, listed and cancelled as the document says, and so are models"""
+    caller = Caller(bench, "batches-document")
+    model = caller.send("PUT", "/v1/models/m", {"endpoint": "e"}).json()
+    same(caller.send("GET", "/v1/models/m").json(), model, "the model")
+    same(caller.send("GET", "/v1/models").json()["items"], [model], "the models")
+    same(caller.send("GET", "/openai/v1/models").json()["data"][0]["id"], "m", "for OpenAI's clients")
+    form = ("Content-Type", "multipart/form-data; boundary=XX")
+    line = json.dumps({"custom_id": "a", "method": "POST", "url": "/v1/x", "body": {"model": "m"}})
+    body = ('--XX\r\nContent-Disposition: form-data; name="purpose"\r\n\r\nbatch\r\n'
+            f'--XX\r\nContent-Disposition: form-data; name="file"\r\n\r\n{line}\r\n--XX--').encode()
+    file = caller.send("POST", "/openai/v1/files", body, 200, [form]).json()["id"]
+    batch = caller.send("POST", "/openai/v1/batches", {
+        "input_file_id": file, "endpoint": "/v1/x", "completion_window": "24h"}).json()
+    path = "/openai/v1/batches/" + batch["id"]
+    same(caller.send("GET", path).json()["id"], batch["id"], "the batch")
+    same(caller.send("GET", "/openai/v1/batches").json()["first_id"], batch["id"], "the list")
+    caller.send("POST", path + "/cancel", {})
+    caller.send("DELETE", "/v1/models/m")
+    caller.send("GET", "/v1/models/m", None, 404)
+
+
+ALL = [files, batches, packed_bodies, packed_wrongly, bombs, empty_bodies, lines_of_specs, lines_as_answer, lines_limits]

@@ -16,6 +16,7 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/json.h"
+#include "engine/batch/batch.h"
 #include "engine/engine.h"
 #include "engine/flow/flow.h"
 #include "engine/job/control.h"
@@ -135,6 +136,15 @@ void weft_add_drain(struct weft_server *server, const struct weft_id *flow)
     struct weft_err err;
     (void)server;
     while (drain.more && !weft_engine_flow_drain(fixture->server.engine, &drain, &err))
+        ;
+}
+
+void weft_add_batch(struct weft_server *server, const struct weft_id *batch)
+{
+    bool more = true;
+    struct weft_err err;
+    (void)server;
+    while (more && !weft_engine_batch_step(fixture->server.engine, batch, &more, &err))
         ;
 }
 

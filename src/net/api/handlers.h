@@ -35,6 +35,18 @@ weft_route_fn weft_budget_read, weft_budget_put_read, weft_budget_put_run, weft_
 /* api_endpoints.c */
 weft_route_fn weft_endpoint_read, weft_endpoint_run, weft_endpoint_put_read, weft_endpoint_put_run,
     weft_endpoints_run, weft_endpoint_test_read, weft_endpoint_test_run;
+/* api_upload.c */
+weft_route_fn weft_upload_take, weft_upload_read, weft_upload_run;
+weft_route_write_fn weft_upload_forget;
+/* api_files.c */
+weft_route_fn weft_file_read, weft_file_run, weft_file_delete_run, weft_files_read, weft_files_run,
+    weft_file_content_run;
+/* api_batches.c */
+weft_route_fn weft_batch_create_read, weft_batch_create_run, weft_batch_read, weft_batch_run,
+    weft_batch_cancel_run, weft_batches_read, weft_batches_run;
+/* api_models.c */
+weft_route_fn weft_model_read, weft_model_run, weft_model_remove_run, weft_model_put_read,
+    weft_model_put_run, weft_models_read, weft_models_run, weft_openai_read, weft_openai_models_run;
 /* api_admin.c */
 weft_route_fn weft_lanes_run, weft_lane_read, weft_lane_put_read, weft_lane_put_run,
     weft_workers_run, weft_goodbye_read, weft_goodbye_run, weft_tokens_read, weft_tokens_run,

@@ -49,13 +49,17 @@ static const struct tag {
     {"replicas", "The servers that share the store."},
     {"scanners", "What the servers do by themselves: they put right what time or a crash left."},
     {"counts", "How much there is."},
+    {"batches", "Files of calls, as OpenAI's clients know them."},
+    {"models", "Where the calls of a model go."},
+    {"files", "Files of batches, as OpenAI's clients know them."},
     {"server", "Health, metrics and this document: outside /v1, for the machinery around it."},
 };
 
 /* Its tag is the word behind /v1/, "server" elsewhere. */
 static bool has_tag(const struct weft_route *route, const char *name)
 {
-    const char *word = strncmp(route->op->path, "/v1/", 4) == 0 ? route->op->path + 4 : "server";
+    const char *path = route->op->path + (route->openai ? strlen("/openai") : 0);
+    const char *word = strncmp(path, "/v1/", 4) == 0 ? path + 4 : "server";
     size_t size = strcspn(word, "/");
     return strlen(name) == size && memcmp(name, word, size) == 0;
 }
@@ -209,20 +213,22 @@ static bool fails_with(uint32_t fails, int status)
 }
 
 /* A response for each status of these errors: "404":{"$ref":...}. */
-static void put_errors(uint32_t fails, struct weft_json_writer *out)
+static void put_errors(const struct weft_route *route, struct weft_json_writer *out)
 {
+    uint32_t fails = fails_of(route);
     for (size_t i = 0; i < WEFT_LEN(STATUSES); i++) {
         if (!fails_with(fails, STATUSES[i].number))
             continue;
         char number[8];
         (void)snprintf(number, sizeof(number), "%d", STATUSES[i].number);
         weft_json_key(out, number);
-        put_ref(out, "responses", STATUSES[i].name);
+        put_ref(out, "responses", route->openai ? "OpenAIError" : STATUSES[i].name);
     }
 }
 
+/* A response with an error; schema: of the whole answer. */
 static void put_error_response(struct weft_json_writer *out, const char *name, const char *about,
-                               const char *headers)
+                               const char *headers, const char *schema)
 {
     static const char request_id[] =
         "{\"X-Request-Id\":{\"description\":\"The id of the request, as in the server's log\","
@@ -232,9 +238,8 @@ static void put_error_response(struct weft_json_writer *out, const char *name, c
     char text[1024];
     (void)snprintf(text, sizeof(text), "%s%s}", request_id, headers);
     weft_json_add_raw(out, "headers", text);
-    weft_json_add_raw(out, "content",
-                      "{\"application/json\":{\"schema\":{\"$ref\":"
-                      "\"#/components/schemas/ErrorAnswer\"}}}");
+    (void)snprintf(text, sizeof(text), "{\"application/json\":{\"schema\":%s}}", schema);
+    weft_json_add_raw(out, "content", text);
     weft_json_end_object(out);
 }
 
@@ -255,15 +260,17 @@ static void put_error_responses(const struct weft_route_table *routes, struct we
                 used += (size_t)snprintf(about + used, sizeof(about) - used, "%s`%s`: %s",
                                          used ? "; " : "", weft_rc_wire((enum weft_rc)rc),
                                          weft_rc_text((enum weft_rc)rc));
-        put_error_response(out, STATUSES[i].name, about, STATUSES[i].headers);
+        put_error_response(out, STATUSES[i].name, about, STATUSES[i].headers, REF("ErrorAnswer"));
     }
-    put_error_response(out, "Error", "Any other error: `code` says which.", "");
+    put_error_response(out, "Error", "Any other error: `code` says which.", "", REF("ErrorAnswer"));
+    put_error_response(out, "OpenAIError", "An error as OpenAI's clients know it.", RETRY_AFTER,
+                       REF("OpenAIErrorAnswer"));
     weft_json_end_object(out);
 }
 
 static const struct {
     const char *name, *schema;
-} ERROR_SCHEMAS[] = {
+} OTHER_SCHEMAS[] = {
     {"Error",
      "{\"type\":\"object\",\"required\":[\"code\",\"message\"],\"properties\":{\"code\":{\"type\":"
      "\"string\",\"enum\":[$codes]},\"message\":{\"type\":\"string\"},\"hint\":{\"type\":"
@@ -276,6 +283,46 @@ static const struct {
      "0}}}}"},
     {"ErrorAnswer",
      "{\"type\":\"object\",\"required\":[\"error\"],\"properties\":{\"error\":" REF("Error") "}}"},
+    {"OpenAIErrorAnswer",
+     "{\"type\":\"object\",\"required\":[\"error\"],\"properties\":{\"error\":{\"type\":"
+     "\"object\",\"required\":[\"message\",\"type\",\"param\",\"code\"],\"properties\":{"
+     "\"message\":"
+     "{\"type\":\"string\"},\"type\":{\"type\":\"string\"},\"param\":{\"type\":[\"string\","
+     "\"null\"]},"
+     "\"code\":{\"type\":[\"string\",\"null\"]}}}}}"},
+    {"OpenAIFlaw",
+     "{\"type\":\"object\",\"required\":[\"code\",\"message\",\"param\",\"line\"],\"properties\":{"
+     "\"code\":{\"type\":\"string\"},\"message\":{\"type\":\"string\"},\"param\":{\"type\":["
+     "\"string\","
+     "\"null\"]},\"line\":{\"type\":[\"integer\",\"null\"],\"minimum\":1}}}"},
+    {"OpenAIFile",
+     "{\"type\":\"object\",\"required\":[\"id\",\"object\",\"bytes\",\"created_at\",\"filename\","
+     "\"purpose\",\"status\"],\"properties\":{\"id\":{\"type\":\"string\"},\"object\":{\"type\":"
+     "\"string\",\"enum\":[\"file\"]},\"bytes\":{\"type\":\"integer\"},\"created_at\":{\"type\":"
+     "\"integer\",\"description\":\"Unix seconds, as all moments here\"},\"expires_at\":{\"type\":["
+     "\"integer\",\"null\"]},\"filename\":{\"type\":\"string\"},\"purpose\":{\"type\":\"string\"},"
+     "\"status\":{\"type\":\"string\"},\"status_details\":{\"type\":[\"string\",\"null\"]},"
+     "\"requests\":{\"type\":\"integer\",\"description\":\"Lines that are not blank\"},\"errors\":{"
+     "\"type\":[\"object\",\"null\"],\"description\":\"The first 100 lines with mistakes, and how "
+     "many there are\",\"properties\":{\"object\":{\"type\":\"string\"},\"total\":{\"type\":"
+     "\"integer\"},\"data\":{\"type\":\"array\",\"items\":" REF("OpenAIFlaw") "}}}}}"},
+    {"OpenAIBatch",
+     "{\"type\":\"object\",\"required\":[\"id\",\"object\",\"endpoint\",\"input_file_id\","
+     "\"completion_window\",\"status\",\"created_at\",\"request_counts\"],\"properties\":{\"id\":{"
+     "\"type\":\"string\"},\"object\":{\"type\":\"string\",\"enum\":[\"batch\"]},\"endpoint\":{"
+     "\"type\":\"string\"},\"completion_window\":{\"type\":\"string\"},\"status\":{\"type\":"
+     "\"string\",\"enum\":[\"validating\",\"failed\",\"in_progress\",\"finalizing\","
+     "\"completed\",\"expired\",\"cancelling\",\"cancelled\"]},\"errors\":{\"type\":[\"object\","
+     "\"null\"],\"properties\":{\"object\":{\"type\":\"string\"},\"data\":{\"type\":\"array\","
+     "\"items\":" REF("OpenAIFlaw") "}}},\"request_counts\":{\"type\":\"object\",\"required\":["
+                                    "\"total\",\"completed\",\"failed\"],\"properties\":{\"total\":"
+                                    "{\"type\":\"integer\"},"
+                                    "\"completed\":{\"type\":\"integer\"},\"failed\":{\"type\":"
+                                    "\"integer\"}}},\"input_file_id\":{"
+                                    "\"type\":\"string\"},\"output_file_id\":{\"type\":[\"string\","
+                                    "\"null\"]},\"error_file_id\":{"
+                                    "\"type\":[\"string\",\"null\"]},\"metadata\":{\"type\":["
+                                    "\"object\",\"null\"]}}}"},
     {"ItemId",
      "{\"type\":\"object\",\"required\":[\"id\"],\"properties\":{\"id\":{\"type\":"
      "\"string\",\"format\":\"uuid\"}}}"},
@@ -292,9 +339,9 @@ static void put_components(const struct weft_route_table *routes, struct weft_js
         weft_json_key(out, weft_wire_name(weft_wire_messages[i]));
         weft_wire_schema(weft_wire_messages[i], out);
     }
-    for (size_t i = 0; i < WEFT_LEN(ERROR_SCHEMAS); i++) {
-        weft_json_key(out, ERROR_SCHEMAS[i].name);
-        put_schema(out, ERROR_SCHEMAS[i].schema, NULL);
+    for (size_t i = 0; i < WEFT_LEN(OTHER_SCHEMAS); i++) {
+        weft_json_key(out, OTHER_SCHEMAS[i].name);
+        put_schema(out, OTHER_SCHEMAS[i].schema, NULL);
     }
     weft_json_end_object(out);
     put_error_responses(routes, out);
@@ -413,12 +460,13 @@ static void put_body(struct weft_json_writer *out, const struct weft_route *rout
     if (route->any_body)
         weft_json_add_raw(out, "requestBody",
                           "{\"required\":false,\"content\":{\"*/*\":{\"schema\":{}}}}");
-    if (!route->op->takes && !route->body)
+    if (!route->op->takes && !route->body && !route->form)
         return;
     weft_json_add_object(out, "requestBody");
     weft_json_add_bool(out, "required", !route->may_be_empty);
-    begin_content(out, json_type,
-                  route->body   ? route->body
+    begin_content(out, route->form ? "multipart/form-data" : json_type,
+                  route->form   ? route->form
+                  : route->body ? route->body
                   : route->bulk ? "{\"oneOf\":[$takes," ITEMS_OF("$takes", "") "]}"
                                 : "$takes",
                   route);
@@ -456,9 +504,9 @@ static void put_responses(struct weft_json_writer *out, const struct weft_route 
         put_response(out, 201, "Made", route);
     if (route->accepts)
         put_response(out, 202, "Begun; it goes on", route);
-    put_errors(fails_of(route), out);
+    put_errors(route, out);
     weft_json_key(out, "default");
-    put_ref(out, "responses", "Error");
+    put_ref(out, "responses", route->openai ? "OpenAIError" : "Error");
     weft_json_end_object(out);
 }
 

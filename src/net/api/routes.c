@@ -18,6 +18,7 @@
 #include "net/group/claims.h"
 #include "net/request.h"
 #include "weft/weft.h"
+#include "wire/wire.h"
 
 #include <stddef.h>
 
@@ -51,6 +52,7 @@ static const struct weft_route routes[] = {
 #include "net/api/routes_flow.def"
 #include "net/api/routes_worker.def"
 #include "net/api/routes_admin.def"
+#include "net/api/routes_openai.def"
     /* clang-format on */
 };
 const struct weft_route_table weft_routes = {.route = routes, .count = WEFT_LEN(routes)};

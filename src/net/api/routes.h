@@ -14,6 +14,8 @@
 #define BODY_BULK MIB(16)
 #define BODY_TINY KIB(64)
 #define BODY_FLOW MIB(64)
+/* What --file-bytes allows at most, and the form around it. */
+#define FILE_BODY (MIB(1024) + KIB(64))
 
 /* An error as a bit of weft_route.fails. */
 #define RC(name) (UINT32_C(1) << WEFT_##name)
@@ -102,6 +104,12 @@ _Static_assert(WEFT_RC_COUNT <= 32, "the errors of a route are bits of a uint32_
     "{\"type\":\"object\",\"properties\":{\"status\":{\"type\":\"string\"},\"warning\":{"          \
     "\"type\":\"string\",\"description\":\"It works, but something is missing\"}},\"required\":["  \
     "\"status\"]}"
+/* A list as OpenAI has it. */
+#define OPENAI_LIST_OF(name)                                                                       \
+    "{\"type\":\"object\",\"required\":[\"object\",\"data\",\"has_more\"],"                        \
+    "\"properties\":{\"object\":{\"type\":\"string\"},\"data\":{\"type\":\"array\","               \
+    "\"items\":" REF(name) "},\"first_id\":{\"type\":[\"string\",\"null\"]},"                      \
+    "\"last_id\":{\"type\":[\"string\",\"null\"]},\"has_more\":{\"type\":\"boolean\"}}}"
 #define NOTHING_BODY "{\"type\":\"object\",\"additionalProperties\":false}"
 
 #endif

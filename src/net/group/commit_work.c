@@ -10,6 +10,7 @@
 #include "base/id.h"
 #include "base/limits.h"
 #include "base/log.h"
+#include "engine/batch/batch.h"
 #include "engine/flow/cascade.h"
 #include "engine/flow/flow.h"
 #include "engine/limit/admit.h"
@@ -104,6 +105,24 @@ static enum weft_rc cancel(struct weft_commit_work *work, void *item, size_t cou
     return rc;
 }
 
+/* One step of each, so that a large batch leaves room for others. */
+static enum weft_rc step_batches(struct weft_commit_work *work, void *item, size_t count,
+                                 struct weft_err *err)
+{
+    struct weft_id *batch = item;
+    size_t batches = weft_ids_sort(batch, count);
+    enum weft_rc rc = WEFT_OK;
+    for (size_t i = 0; i < batches; i++) {
+        bool more = false;
+        enum weft_rc one =
+            weft_engine_batch_step(work->server->engine, &batch[i], &more, rc ? NULL : err);
+        rc = rc ? rc : one;
+        if (more)
+            add(work, &batch[i], 1);
+    }
+    return rc;
+}
+
 static const struct kind {
     size_t item_size;
     enum weft_rc (*run)(struct weft_commit_work *work, void *item, size_t count,
@@ -120,6 +139,8 @@ static const struct kind {
                                "leases under budgets are left to the budget_reset scanner"},
     [WEFT_WORK_BUDGET_CANCELS] = {1, cancel,
                                   "cancels of a budget are left to the budget_reset scanner"},
+    [WEFT_WORK_BATCHES] = {sizeof(struct weft_id), step_batches,
+                           "a batch is left to the batch_progress scanner"},
 };
 
 /* ---- Tasks ----------------------------------------------------------------------------------- */
@@ -248,6 +269,11 @@ void weft_add_cascades(void *context, const struct weft_id *flow, size_t count)
 void weft_add_drain(struct weft_server *server, const struct weft_id *flow)
 {
     add(server->work[WEFT_WORK_DRAINS], flow, 1);
+}
+
+void weft_add_batch(struct weft_server *server, const struct weft_id *batch)
+{
+    add(server->work[WEFT_WORK_BATCHES], batch, 1);
 }
 
 void weft_add_admissions(void *context, const char *const *gate, size_t count)

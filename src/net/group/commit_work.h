@@ -4,7 +4,8 @@
 
 /*
  * Work that a commit leaves to do: cascades and drains of flows, admissions of gates, settling of
- * leases under budgets and cancels of budgets. A request adds to it after its commit and goes on.
+ * leases under budgets and cancels of budgets, steps of batches. A request adds to it after its
+ * commit and goes on.
  *
  * Of each kind one task at a time runs on the engine threads, beside the requests, with all that
  * was added since the last one: so flows, gates and budgets that move at the same time share
@@ -23,6 +24,7 @@ enum weft_commit_work_kind {
     WEFT_WORK_ADMISSIONS,
     WEFT_WORK_SETTLEMENTS,
     WEFT_WORK_BUDGET_CANCELS,
+    WEFT_WORK_BATCHES,
     WEFT_WORK_KINDS
 };
 
@@ -40,5 +42,7 @@ void weft_add_budget_work(void *context, const struct weft_lease_end *ended, siz
                           bool cancel);
 /* A flow was cancelled, and its members are to be. */
 void weft_add_drain(struct weft_server *server, const struct weft_id *flow);
+/* A batch was created, or its flow has ended. */
+void weft_add_batch(struct weft_server *server, const struct weft_id *batch);
 
 #endif

@@ -307,8 +307,9 @@ enum MHD_Result weft_send_answer(struct weft_link *link)
         return MHD_NO; /* its client has gone */
     check_answer(link);
     struct MHD_Response *response =
-        reply->stream ? MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, STREAM_BLOCK,
-                                                          read_stream, link, NULL)
+        reply->stream ? MHD_create_response_from_callback(reply->stream_bytes ? reply->stream_bytes
+                                                                              : MHD_SIZE_UNKNOWN,
+                                                          STREAM_BLOCK, read_stream, link, NULL)
                       : MHD_create_response_from_buffer(reply->body.size, reply->body.data,
                                                         MHD_RESPMEM_PERSISTENT);
     if (!response)

@@ -1,0 +1,256 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Batches through their life, with servers that are killed in every part of it: tests/http/batches.py
+(WEFT_TEST_STORE: sqlite or pg). The executor is played by workers. Prints TAP."""
+import http.client
+import json
+import os
+import random
+import threading
+
+from harness import FAULTS, STORE, Calls, Tap, pause, scratch, serve, until
+
+FILES, BATCHES = "/openai/v1/files", "/openai/v1/batches"
+LINES = 6000
+URL = "/v1/chat/completions"
+
+
+def line(number, model="m"):
+    return json.dumps({"custom_id": f"r {number}", "method": "POST", "url": URL,
+                       "body": {"model": model, "n": number}}) + "\n"
+
+
+def upload(calls, content):
+    body = ('--XX\r\nContent-Disposition: form-data; name="purpose"\r\n\r\nbatch\r\n--XX\r\n'
+            'Content-Disposition: form-data; name="file"; filename="in"\r\n\r\n' + content + "\r\n--XX--\r\n")
+    connection = http.client.HTTPConnection(calls.host, calls.port, timeout=60)
+    try:
+        connection.request("POST", FILES, body.encode(), {"Content-Type": "multipart/form-data; boundary=XX"})
+        answer = connection.getresponse()
+        file = json.loads(answer.read())
+        if answer.status != 200:
+            raise OSError(f"{answer.status} {file}")
+        return file
+    finally:
+        connection.close()
+
+
+def create(calls, file, **more):
+    return calls.good("POST", BATCHES, {"input_file_id": file, "endpoint": URL, "completion_window": "24h", **more})
+
+
+def wait(calls, batch, status, seconds=60):
+    seen = {}
+
+    def there():
+        seen.update(calls.good("GET", f"{BATCHES}/{batch}"))
+        return seen["status"] == status
+    until(there, seconds)
+    return seen
+
+
+def read_lines(calls, file):
+    if not file:
+        return []
+    _, _, text = calls("GET", f"{FILES}/{file}/content")
+    return [json.loads(one) for one in bytes(text).decode().splitlines()]
+
+
+def is_bad(node):
+    return node.endswith("7")
+
+
+def finish(calls, items):
+    good = [item for item in items if not is_bad(item["node"])]
+    bad = [item for item in items if is_bad(item["node"])]
+    if good:
+        calls.good("POST", "/v1/leases/complete", {"items": [
+            {"id": item["id"], "epoch": item["epoch"],
+             "result": {"status": 200, "headers": {"x-request-id": "q"}, "body": {"n": item["node"]}}}
+            for item in good]})
+    if bad:
+        calls.good("POST", "/v1/leases/fail", {"items": [
+            {"id": item["id"], "epoch": item["epoch"], "class": "http_400", "message": "no",
+             "retryable": False} for item in bad]})
+
+
+def claim(calls, most=500, wait_ms=300):
+    return calls.good("POST", "/v1/claims", {"worker": "w", "lanes": ["m"], "kinds": ["http"], "max": most,
+                                             "lease_ms": 60000, "wait_ms": wait_ms})["items"]
+
+
+def check_files(tap, calls, batch, total, what):
+    output, errors = (read_lines(calls, batch[key]) for key in ("output_file_id", "error_file_id"))
+    names = [entry["custom_id"] for entry in output + errors]
+    counts = batch["request_counts"]
+    tap.equal(sorted(names), sorted(f"r {n}" for n in range(total)), f"{what}: each line once")
+    tap.equal((counts["total"], counts["completed"]), (total, len(output)), f"{what}: the counts are those of the files")
+    order = [int(entry["custom_id"][2:]) for entry in output]
+    tap.ok(order == sorted(order), f"{what}: the output is in the order of the file")
+    return output, errors
+
+
+def life(tap, calls):
+    file = upload(calls, "".join(line(n) for n in range(500)))["id"]
+    batch = create(calls, file, metadata={"a": "b"})
+    tap.equal((batch["object"], batch["metadata"], batch["output_file_id"]), ("batch", {"a": "b"}, None), "a batch")
+    batch = wait(calls, batch["id"], "in_progress")
+    while items := claim(calls):
+        finish(calls, items)
+    batch = wait(calls, batch["id"], "completed")
+    output, errors = check_files(tap, calls, batch, 500, "completed")
+    tap.equal(batch["request_counts"]["failed"], len(errors), "failed lines are counted")
+    tap.equal(output[0]["response"], {"status_code": 200, "request_id": "q", "body": {"n": "r 0"}}, "a line of the output")
+    tap.equal((errors[0]["response"]["status_code"], errors[0]["error"]), (400, None), "a line of the errors")
+    tap.equal(calls("POST", f"{BATCHES}/{batch['id']}/cancel")[0], 409, "a completed batch is not cancelled")
+    for path, status in ((f"{BATCHES}/batch_x", 404), (f"{BATCHES}/{batch['id'][:-1]}0", 404)):
+        tap.equal(calls("GET", path)[0], status, "a batch that is not there")
+    for body in ({}, {"input_file_id": file, "endpoint": URL}, {"input_file_id": file, "endpoint": "x", "completion_window": "1h"},
+                 {"input_file_id": file, "endpoint": URL, "completion_window": "1h", "metadata": {"a": 1}}):
+        tap.equal(calls("POST", BATCHES, body)[0], 400, f"not a batch: {str(body)[:60]}")
+    return file
+
+
+def flawed(tap, calls, file):
+    bad = upload(calls, line(1) + "oops\n")["id"]
+    batch = wait(calls, create(calls, bad)["id"], "failed")
+    tap.equal([(flaw["code"], flaw["line"]) for flaw in batch["errors"]["data"]], [("invalid_json_line", 2)],
+              "a bad line fails the batch")
+    batch = wait(calls, create(calls, upload(calls, line(1) + line(2, "other"))["id"])["id"], "failed")
+    tap.equal([(flaw["code"], flaw["line"]) for flaw in batch["errors"]["data"]], [("model_not_found", 2)],
+              "so does a model that is not there")
+    batch = wait(calls, create(calls, file, endpoint="/v1/embeddings")["id"], "failed")
+    tap.equal(len(batch["errors"]["data"]), 100, "and another endpoint")
+
+
+def cancelled(tap, calls, file):
+    batch = wait(calls, create(calls, file)["id"], "in_progress")
+    until(lambda: finish(calls, items := claim(calls, 10)) or items, 10)
+    calls.good("POST", f"{BATCHES}/{batch['id']}/cancel")
+    batch = wait(calls, batch["id"], "cancelled")
+    _, errors = check_files(tap, calls, batch, 500, "cancelled")
+    codes = {entry["error"]["code"] for entry in errors if entry["error"]}
+    tap.equal(codes, {"batch_cancelled"}, "lines that did not begin say so")
+
+
+def expired(tap, calls, file):
+    batch = wait(calls, create(calls, file, completion_window="1s")["id"], "expired")
+    _, errors = check_files(tap, calls, batch, 500, "expired")
+    tap.equal({entry["error"]["code"] for entry in errors}, {"batch_expired"}, "lines that came too late say so")
+
+
+class Life:
+    """A server that is killed and started again."""
+
+    def __init__(self, tap, store):
+        self.tap, self.store, self.kills = tap, store, 0
+        self.server = serve(store, tap=tap)
+        self.calls = Calls(self.server)
+
+    def again(self):
+        self.calls.close()
+        self.server.kill()
+        self.server = serve(self.store, tap=self.tap)
+        self.calls = Calls(self.server)
+        self.kills += 1
+
+    def kill_soon(self, seconds):
+        server = self.server
+        timer = threading.Timer(seconds, server.process.kill)
+        timer.start()
+        return timer
+
+
+def survive(life, dice, act):
+    """Does it again, on a new server each time, until no kill comes in between."""
+    spans = [0.02, 0.06, 0.15, 0.4]
+    while True:
+        timer = life.kill_soon(dice.choice(spans) * dice.uniform(0.5, 1.5)) if spans else None
+        if spans:
+            spans.pop()
+        try:
+            done = act(life.calls)
+            if timer:
+                timer.cancel()
+                timer.join()
+            return done
+        except (*FAULTS, AssertionError):
+            if timer:
+                timer.join()
+            life.again()
+
+
+def killed(tap, store, dice):
+    life = Life(tap, store)
+    survive(life, dice, lambda calls: calls.good("PUT", "/v1/models/m", {"endpoint": "e"}))
+    content = "".join(line(n) for n in range(LINES))
+    file = survive(life, dice, lambda calls: upload(calls, content))["id"]
+    calls_of = lambda: life.calls  # noqa: E731
+    batch = calls_of().good("POST", BATCHES, {"input_file_id": file, "endpoint": URL, "completion_window": "24h"})["id"]
+    for _ in range(3):  # while it is written
+        pause(dice.uniform(0.01, 0.15))
+        life.again()
+    survive(life, dice, lambda calls: wait(calls, batch, "in_progress"))
+    kills = 6
+
+    def work(calls):
+        empty = 0
+        while empty < 20:
+            items = claim(calls)
+            empty = 0 if items else empty + 1
+            finish(calls, items)
+            if calls.good("GET", f"{BATCHES}/{batch}")["status"] == "completed":
+                return True
+        raise AssertionError("the work stands still")
+    while kills:
+        timer = life.kill_soon(dice.uniform(0.05, 0.5))
+        try:
+            work(life.calls)
+            timer.cancel()
+            break
+        except (*FAULTS, AssertionError):
+            timer.join()
+            life.again()
+            kills -= 1
+    # Leases that a killed claim took run out by themselves; their workers are gone.
+    life.calls.good("POST", "/v1/workers/w/goodbye")
+    while items := claim(life.calls, wait_ms=3000):
+        finish(life.calls, items)
+    final = wait(life.calls, batch, "completed", 90)
+    check_files(tap, life.calls, final, LINES, f"after {life.kills} kills")
+    tap.equal(final["request_counts"]["failed"], LINES // 10, "each failed line is counted once")
+    life.calls.close()
+    tap.equal(life.server.stop(), 0, "the last server stops by itself")
+
+
+def main():
+    tap = Tap()
+    store = scratch(STORE, "batches")
+    server = serve(store, tap=tap)
+    calls = Calls(server)
+    tap.equal(calls("GET", "/v1/models/m")[0], 404, "there is no model")
+    model = calls.good("PUT", "/v1/models/m", {"endpoint": "e", "max_running": 3000})
+    tap.equal((model["lane"], model["max_running"], calls.good("GET", "/v1/lanes/m")["max_running"]), ("m", 3000, 3000),
+              "the limit of a model is that of its lane")
+    tap.equal(calls.good("PUT", "/v1/models/m", model), model, "what a GET gave may be put back")
+    tap.equal(calls("PUT", "/v1/models/m", {"endpoint": "e", "escalate_to": "x"})[0], 400, "escalate_to is refused")
+    file = life(tap, calls)
+    flawed(tap, calls, file)
+    cancelled(tap, calls, file)
+    expired(tap, calls, file)
+    ids = [batch["id"] for batch in calls.good("GET", BATCHES)["data"]]
+    page = calls.good("GET", f"{BATCHES}?limit=2&after={ids[0]}")
+    tap.equal(([batch["id"] for batch in page["data"]], page["has_more"]), (ids[1:3], True), "batches are listed in pages")
+    calls.close()
+    tap.equal(server.stop(), 0, "the server stops by itself")
+    store.remove()
+    seed = int(os.environ.get("WEFT_TEST_SEED", "0")) or random.randrange(1 << 30)
+    tap.note(f"WEFT_TEST_SEED={seed}")
+    store = scratch(STORE, "batchkills")
+    killed(tap, store, random.Random(seed))
+    store.remove()
+    tap.done()
+
+
+if __name__ == "__main__":
+    main()
