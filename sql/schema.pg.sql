@@ -146,6 +146,35 @@ CREATE INDEX edge_downstream ON weft.edge USING btree (downstream, upstream) WHE
 
 CREATE UNIQUE INDEX edge_upstream ON weft.edge USING btree (upstream, downstream) WHERE (upstream IS NOT NULL);
 
+CREATE TABLE weft.erasure (
+    id uuid NOT NULL,
+    namespace integer NOT NULL,
+    sort smallint NOT NULL,
+    subject text,
+    secret bytea NOT NULL,
+    hash text NOT NULL,
+    reason text NOT NULL,
+    by text,
+    asked bigint NOT NULL,
+    phase smallint NOT NULL,
+    walked uuid NOT NULL,
+    rounds integer NOT NULL,
+    found bigint NOT NULL,
+    later bigint NOT NULL,
+    counts text NOT NULL,
+    retired bigint,
+    finished bigint,
+    left_over text,
+    digest text,
+    verified bigint,
+    remains bigint,
+    CONSTRAINT erasure_pkey PRIMARY KEY (id)
+);
+
+CREATE INDEX erasure_list ON weft.erasure USING btree (namespace, id);
+
+CREATE INDEX erasure_open ON weft.erasure USING btree (id) WHERE (finished IS NULL);
+
 CREATE TABLE weft.execution (
     id uuid NOT NULL,
     created bigint NOT NULL,
@@ -909,6 +938,21 @@ AS $function$
             OR EXISTS (SELECT 1 FROM weft.budget WHERE cancelling)
             OR EXISTS (SELECT 1 FROM weft.budget_dimension WHERE dropped OR stale))::int::bigint,
            (SELECT version FROM weft.budget_version), NULL::bigint, NULL::text
+$function$
+;
+
+CREATE OR REPLACE FUNCTION weft.poll_erasure(OUT what integer, OUT a bigint, OUT b bigint, OUT c bigint, OUT d bigint, OUT text text)
+ RETURNS SETOF record
+ LANGUAGE sql
+ STABLE
+ SET enable_seqscan TO 'off'
+ SET enable_hashjoin TO 'off'
+ SET enable_mergejoin TO 'off'
+ SET enable_bitmapscan TO 'off'
+ SET jit TO 'off'
+AS $function$
+    SELECT 12, EXISTS (SELECT 1 FROM weft.erasure WHERE finished IS NULL)::int::bigint, NULL::bigint, NULL::bigint,
+           NULL::bigint, NULL::text
 $function$
 ;
 

@@ -51,6 +51,8 @@ SELECT @WEFT_POLL_BUDGETS, (SELECT min(next_reset) FROM budget WHERE next_reset 
        EXISTS (SELECT 1 FROM ledger WHERE settled IS NULL) OR EXISTS (SELECT 1 FROM budget WHERE cancelling)
        OR EXISTS (SELECT 1 FROM budget_dimension WHERE dropped OR stale), (SELECT version FROM budget_version), NULL, NULL
 UNION ALL
+SELECT @WEFT_POLL_ERASURE, EXISTS (SELECT 1 FROM erasure WHERE finished IS NULL), NULL, NULL, NULL, NULL
+UNION ALL
 SELECT @WEFT_POLL_SCHEMA, version, oldest_binary, NULL, NULL, NULL FROM schema
 UNION ALL
 SELECT @WEFT_POLL_RETIRED, what, id, NULL, NULL, NULL FROM retired;

@@ -52,6 +52,7 @@ enum weft_poll_row {
     WEFT_POLL_WAITING = 9,
     WEFT_POLL_GATES = 10,
     WEFT_POLL_BUDGETS = 11,
+    WEFT_POLL_ERASURE = 12,
 };
 
 /* Bits of live.has and outcome.has: tables beside them that may have rows, see tables.def. */

@@ -39,6 +39,7 @@ static weft_usec due_for(const struct world *w, const struct subject *x, enum we
     case WEFT_SCANNER_UNBLOCK:
     case WEFT_SCANNER_BUDGET_RESET:
     case WEFT_SCANNER_PURGE:
+    case WEFT_SCANNER_ERASURE:
     case WEFT_SCANNER_COUNT:
         break;
     }
@@ -101,6 +102,7 @@ static void handle(struct world *w, struct subject *x, enum weft_scanner pass)
     case WEFT_SCANNER_UNBLOCK:
     case WEFT_SCANNER_BUDGET_RESET:
     case WEFT_SCANNER_PURGE:
+    case WEFT_SCANNER_ERASURE:
     case WEFT_SCANNER_COUNT:
         break;
     }

@@ -83,6 +83,8 @@ static const struct scanner {
     SCANNER(PURGE, purge, 600, WEFT_BATCH_MAX, 10 * WEFT_BATCH_MAX,
             TIMED | PARTITIONED | HEAVY | PAUSES,
             "processed", "members", "edges", "tombstones", "skipped_locked", "errors")
+    SCANNER(ERASURE, erasure, 60, WEFT_BATCH_MAX, WEFT_BATCH_MAX, TIMED | HEAVY,
+            "steps", "cancelled", "removed", "scrubbed", "flows", "finished", "skipped_locked")
     /* clang-format on */
 };
 

@@ -35,7 +35,8 @@ typedef enum weft_rc weft_pass_fn(struct weft_pass *pass, struct weft_err *err);
 weft_pass_fn weft_due_run, weft_intake_run, weft_worker_expiry_run, weft_invariant_check_run,
     weft_retention_run, weft_dependency_run, weft_edge_cancel_dispatcher_run,
     weft_edge_cancel_reconciler_run, weft_cancel_backlog_run, weft_unused_names_run,
-    weft_waitpoint_expiry_run, weft_unblock_run, weft_budget_reset_run, weft_purge_run;
+    weft_waitpoint_expiry_run, weft_unblock_run, weft_budget_reset_run, weft_purge_run,
+    weft_erasure_run;
 
 /* The parameters that the statements of all passes have. */
 struct weft_scope_in weft_pass_scope(const struct weft_pass *pass);
