@@ -17,7 +17,10 @@
 
 #include <string.h>
 
-enum { INBOX_LOOK = WEFT_BATCH_MAX };
+enum {
+    INBOX_LOOK = WEFT_BATCH_MAX,
+    OLDEST_BINARY = 15, /* the first that looks for retired rows: 0015 */
+};
 
 /* The text that stands for the tenant from now on: names are unique, and so are orders. */
 static const char *instead(const struct weft_erase *erase)
@@ -89,6 +92,8 @@ static enum weft_rc erase_inbox(struct weft_erase *erase, struct weft_err *err)
     if (rc)
         return rc;
     const char *value = erase->tag ? strchr(erase->row.subject, ':') + 1 : erase->row.subject;
+    if (!*value) /* it would be part of every text */
+        return WEFT_OK;
     *weft_call_erase_refused(&call, erase->arena) =
         (struct weft_erase_refused_in){.namespace = erase->ns, .text = value};
     rc = weft_tx_once(erase->engine, WEFT_TX_WRITE, &call, erase->arena, &rows, err);
@@ -166,6 +171,11 @@ enum weft_rc weft_erase_retire_name(struct weft_erase *erase, struct weft_err *e
         in->row[i + 1].interned = (struct weft_interned_in){
             .what = WEFT_INTERNED_QUEUE, .id = weft_out_erase_queues(&queues)[i].id};
     erase->row.retired = weft_some(now_us);
+    struct weft_call raise;
+    weft_call_schema_raise(&raise, erase->arena)->oldest = OLDEST_BINARY;
+    rc = weft_tx_once(erase->engine, WEFT_TX_WRITE, &raise, erase->arena, NULL, err);
+    if (rc)
+        return rc;
     return weft_tx_once(erase->engine, WEFT_TX_WRITE, &call, erase->arena, NULL, err);
 }
 

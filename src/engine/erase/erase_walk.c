@@ -167,15 +167,19 @@ struct step {
 /* Adds up what retention_remove says. */
 static void count_removed(struct weft_erase *erase, const struct weft_rows *rows)
 {
-    const struct weft_retention_remove_out *row = weft_out_retention_remove(rows);
-    for (size_t i = 0; i < rows->count; i++) {
-        if (row[i].what == 0)
-            erase->count[WEFT_ERASE_KEYS] += (uint64_t)row[i].removed;
-#define SIDE(table, TABLE, bit)                                                                    \
-    else if (row[i].what == WEFT_HAS_##TABLE) erase->count[WEFT_ERASE_##TABLE] +=                  \
-        (uint64_t)row[i].removed;
+    static const struct {
+        int64_t what;
+        enum weft_erase_count count;
+    } tables[] = {
+        {0, WEFT_ERASE_KEYS},
+#define SIDE(table, TABLE, bit) {WEFT_HAS_##TABLE, WEFT_ERASE_##TABLE},
 #include "core/tables.def"
-    }
+    };
+    const struct weft_retention_remove_out *row = weft_out_retention_remove(rows);
+    for (size_t i = 0; i < rows->count; i++)
+        for (size_t t = 0; t < WEFT_LEN(tables); t++)
+            if (tables[t].what == row[i].what)
+                erase->count[tables[t].count] += (uint64_t)row[i].removed;
 }
 
 static enum weft_rc remove_plain(struct weft_tx *tx, struct weft_erase *erase,
