@@ -8,7 +8,7 @@ source "$(dirname "$0")/common.bash"
 export WEFT_STORE=$store weft
 
 exits 0 'the store is made' "$weft" migrate
-exits 0 'one of the tenant' "$weft" submit --kind job --tenant kanarie --tag user=42 --payload '"x"'
+exits 0 'one of the tenant' "$weft" submit --kind job --tenant kanarie --tag user=42 '"x"'
 exits 0 'another tenant' "$weft" submit --kind job --tenant other
 
 exits 2 'no subject' "$weft" erase --reason 'why'
