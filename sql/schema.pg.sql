@@ -212,6 +212,35 @@ CREATE TABLE weft.endpoint_version (
     CONSTRAINT endpoint_version_pkey PRIMARY KEY (one)
 );
 
+CREATE TABLE weft.erasure (
+    id uuid NOT NULL,
+    namespace integer NOT NULL,
+    sort smallint NOT NULL,
+    subject text,
+    secret bytea NOT NULL,
+    hash text NOT NULL,
+    reason text NOT NULL,
+    by text,
+    asked bigint NOT NULL,
+    phase smallint NOT NULL,
+    walked uuid NOT NULL,
+    rounds integer NOT NULL,
+    found bigint NOT NULL,
+    later bigint NOT NULL,
+    counts text NOT NULL,
+    retired bigint,
+    finished bigint,
+    left_over text,
+    digest text,
+    verified bigint,
+    remains bigint,
+    CONSTRAINT erasure_pkey PRIMARY KEY (id)
+);
+
+CREATE INDEX erasure_list ON weft.erasure USING btree (namespace, id);
+
+CREATE INDEX erasure_open ON weft.erasure USING btree (id) WHERE (finished IS NULL);
+
 CREATE TABLE weft.execution (
     id uuid NOT NULL,
     created bigint NOT NULL,
@@ -1027,6 +1056,21 @@ CREATE OR REPLACE FUNCTION weft.poll_endpoints(OUT what integer, OUT a bigint, O
  STABLE
 AS $function$
     SELECT 12, version, NULL::bigint, NULL::bigint, NULL::bigint, NULL::text FROM weft.endpoint_version
+$function$
+;
+
+CREATE OR REPLACE FUNCTION weft.poll_erasure(OUT what integer, OUT a bigint, OUT b bigint, OUT c bigint, OUT d bigint, OUT text text)
+ RETURNS SETOF record
+ LANGUAGE sql
+ STABLE
+ SET enable_seqscan TO 'off'
+ SET enable_hashjoin TO 'off'
+ SET enable_mergejoin TO 'off'
+ SET enable_bitmapscan TO 'off'
+ SET jit TO 'off'
+AS $function$
+    SELECT 13, EXISTS (SELECT 1 FROM weft.erasure WHERE finished IS NULL)::int::bigint, NULL::bigint, NULL::bigint,
+           NULL::bigint, NULL::text
 $function$
 ;
 

@@ -115,6 +115,64 @@ WEFT_EXPORT WEFT_MUST_CHECK enum weft_rc weft_waiting(struct weft *weft, const s
                                                       struct weft_err *err);
 WEFT_EXPORT void weft_waiting_free(struct weft_waiting *waiting);
 
+/* ---- Erasure ------------------------------------------------------------------------------------
+ */
+
+enum weft_erasure_of { WEFT_ERASURE_TENANT, WEFT_ERASURE_TAG };
+enum weft_erasure_state { WEFT_ERASURE_RUNNING, WEFT_ERASURE_DONE };
+
+struct weft_erasure_spec {
+    const char *tenant; /* everything of this tenant; or */
+    const char *tag;    /* "key:value": everything with this tag */
+    const char *reason; /* stays in the receipt, so it must not name the subject */
+};
+
+/* What was asked and what came of it: an order while it runs, then its receipt. */
+struct weft_erasure {
+    struct weft_id id;
+    enum weft_erasure_of of;
+    enum weft_erasure_state state;
+    const char *subject_hash; /* HMAC-SHA-256 of the subject, in hexadecimal digits */
+    const char *reason;
+    const char *by;                    /* the name of the token that asked; or NULL */
+    weft_usec asked_us;                /* what was created later is not touched */
+    weft_usec finished_us;             /* 0: it is not done */
+    const struct weft_counter *counts; /* rows by what became of them */
+    size_t count_count;
+    const char *unreached; /* what it could not reach, in words; NULL: it is not done */
+    const char *digest;    /* SHA-256 over the receipt; NULL: it is not done */
+    weft_usec verified_us; /* the last verification; 0: none */
+    uint64_t remains;      /* rows of the subject that it found */
+};
+
+struct weft_erasures {
+    const struct weft_erasure *item; /* the newest first */
+    size_t count;
+    const char *next;         /* for `after` of the next page; NULL: this was the last one */
+    struct weft_arena *arena; /* owned */
+};
+
+/*
+ * Erases everything of a tenant, or with a tag, that was created before this call: the scanner
+ * `erasure` does it. *ret_erasures has the one order. Must not be repeated blindly. See
+ * docs/erasure.md. Over a server these need the scope admin.
+ */
+WEFT_EXPORT WEFT_MUST_CHECK enum weft_rc weft_erase(struct weft *weft,
+                                                    const struct weft_erasure_spec *spec,
+                                                    struct weft_erasures *ret_erasures,
+                                                    struct weft_err *err);
+/* One of them, or with id NULL a page of all. */
+WEFT_EXPORT WEFT_MUST_CHECK enum weft_rc weft_erasures(struct weft *weft, const struct weft_id *id,
+                                                       uint32_t limit, const char *after,
+                                                       struct weft_erasures *ret_erasures,
+                                                       struct weft_err *err);
+/* Looks for the subject again. WEFT_CONFLICT: the erasure is not done. */
+WEFT_EXPORT WEFT_MUST_CHECK enum weft_rc weft_erasure_verify(struct weft *weft,
+                                                             const struct weft_id *id,
+                                                             struct weft_erasures *ret_erasures,
+                                                             struct weft_err *err);
+WEFT_EXPORT void weft_erasures_free(struct weft_erasures *erasures);
+
 /* ---- Signing keys of signal tokens ------------------------------------------------------------
  */
 
@@ -239,6 +297,7 @@ enum weft_scanner {
     WEFT_SCANNER_PURGE,
     WEFT_SCANNER_FILE_EXPIRY,
     WEFT_SCANNER_BATCH_PROGRESS,
+    WEFT_SCANNER_ERASURE,
     WEFT_SCANNER_COUNT
 };
 WEFT_EXPORT const char *weft_scanner_name(enum weft_scanner scanner);

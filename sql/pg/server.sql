@@ -21,6 +21,8 @@ SELECT what, a, b, c, d, text FROM weft.poll_budgets()
 UNION ALL
 SELECT what, a, b, c, d, text FROM weft.poll_endpoints()
 UNION ALL
+SELECT what, a, b, c, d, text FROM weft.poll_erasure()
+UNION ALL
 SELECT @WEFT_POLL_SCHEMA, version, oldest_binary, NULL, NULL, NULL FROM weft.schema
 UNION ALL
 SELECT @WEFT_POLL_RETIRED, what, id, NULL, NULL, NULL FROM weft.retired;

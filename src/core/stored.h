@@ -53,6 +53,7 @@ enum weft_poll_row {
     WEFT_POLL_GATES = 10,
     WEFT_POLL_BUDGETS = 11,
     WEFT_POLL_ENDPOINTS = 12,
+    WEFT_POLL_ERASURE = 13,
 };
 
 /* Bits of live.has and outcome.has: tables beside them that may have rows, see tables.def. */

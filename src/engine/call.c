@@ -20,6 +20,7 @@
 #include "engine/job/leases.h"
 #include "engine/job/list.h"
 #include "engine/job/submit.h"
+#include "engine/erase/erase.h"
 #include "engine/limit/budgets.h"
 #include "engine/limit/gates.h"
 #include "engine/limit/usage.h"

@@ -234,6 +234,12 @@ struct weft_driver {
      * better wait a moment: one day all commits would have to wait for the log. NULL: it never is.
      */
     bool (*behind)(struct weft_conn *conn);
+    /*
+     * Outside of any transaction: lets go of the bytes of rows that were removed or changed, as far
+     * as the store can. SQLite: cuts its log, which fails while a reader is in the way and when
+     * there is nothing new in it. PostgreSQL: vacuums.
+     */
+    enum weft_rc (*forget)(struct weft_conn *conn, struct weft_err *err);
     /* How many connections may write at once: 1 for SQLite, SIZE_MAX for PostgreSQL. */
     size_t writers_max;
 };

@@ -13,6 +13,7 @@
 
 #include "base/arena.h"
 #include "engine/engine.h"
+#include "engine/erase/erase.h"
 #include "engine/flow/cascade.h"
 #include "engine/flow/flow.h"
 #include "engine/job/claim.h"
@@ -23,7 +24,7 @@
 #include "store/store.h"
 #include "weft/weft.h"
 
-enum { NODES_MAX = 8, CALLS_MAX = 400, LETTERS = 26, TEXT_MAX = 400 };
+enum { NODES_MAX = 8, CALLS_MAX = 400, LETTERS = 26, TEXT_MAX = 400, ERASE_PASSES = 4 };
 
 /* One run: a flow of its own. */
 struct play {
@@ -31,6 +32,8 @@ struct play {
     char key[32];
     struct weft_id flow, id[NODES_MAX];
     struct weft_claimed lease; /* of the first node */
+    struct weft_id erasure;
+    struct weft_tag tag; /* of what is to be erased; without a key: nothing is */
 };
 
 struct flow_play {
@@ -58,6 +61,10 @@ static void submit(struct play *play, struct weft_engine *engine)
         at->join = own[1] == '!' ? WEFT_JOIN_ANY : WEFT_JOIN_ALL;
         own[1] = '\0';
         at->name = at->spec.kind = own;
+        if (play->tag.key && (count == 0 || play->of->ended[0] == '\0')) {
+            at->spec.tags = &play->tag;
+            at->spec.tag_count = 1;
+        }
         at->after = after[count];
         while (names && (name = strsep(&names, ",")) != NULL)
             after[count][at->after_count++] = name;
@@ -129,6 +136,34 @@ static void purge(struct play *play, struct weft_engine *engine)
             break;
 }
 
+/* Makes the steps of an erasure that was asked for before, on a clock that does not stand still. */
+static void erase(struct play *play, struct weft_engine *engine)
+{
+    static const enum weft_scanner scanner[] = {WEFT_SCANNER_ERASURE, WEFT_SCANNER_CANCEL_BACKLOG,
+                                                WEFT_SCANNER_PURGE};
+    struct weft_pass_report report = {0};
+    struct weft_err err;
+    (void)play;
+    for (int pass = 0; pass < ERASE_PASSES; pass++)
+        for (size_t i = 0; i < WEFT_LEN(scanner); i++)
+            if (weft_engine_pass(engine, scanner[i], NULL, &report, &err))
+                return;
+}
+
+static void ask_to_erase(struct play *play, struct weft_engine *clean)
+{
+    struct weft_arena *arena = weft_arena_new();
+    struct weft_erasure erasure = {0};
+    struct weft_err err = {0};
+    const struct weft_erasure_spec spec = {
+        .tag = weft_arena_printf(arena, "%s:%s", play->tag.key, play->tag.value),
+        .reason = "fault"};
+    if (weft_engine_erase(clean, "default", &spec, 0, arena, &erasure, &err))
+        bail_out("no erasure: %s", err.text);
+    play->erasure = erasure.id;
+    weft_arena_free(arena);
+}
+
 /* Behind what has ended and what runs. A repeat is refused where the first was carried out. */
 static void grow(struct play *play, struct weft_engine *engine)
 {
@@ -168,6 +203,8 @@ static const struct flow_play plays[] = {
     {"flow_siblings_wait", "a; b; c; d!:b,c; e:a,b", "c", fail},
     {"flow_cancel", "a; b; c:a; d:c", "", cancel},
     {"flow_purge", "a; b; c:a; d:c; e:b,c", "b", purge},
+    {"flow_erase", "a; b:a; c", "", erase},
+    {"flow_erase_member", "a; b:a; c", "c", erase},
     {"flow_grow", "a; b; c:a", "b", grow},
     {"flow_replay", "a; b:a; c:b; d:a,b", "", replay},
 };
@@ -181,6 +218,8 @@ static void prepare(struct play *play, const struct flow_play *of, int number,
     (void)snprintf(play->key, sizeof(play->key), "%s-%d", of->name, number);
     if (of->act == submit)
         return;
+    if (of->act == erase)
+        play->tag = (struct weft_tag){.key = "play", .value = play->key};
     submit(play, clean);
     for (const char *at = of->ended; *at; at++) {
         play->lease = take(clean, (const char[]){*at, '\0'});
@@ -189,6 +228,8 @@ static void prepare(struct play *play, const struct flow_play *of, int number,
     play->lease = take(clean, "a");
     if (of->act == replay)
         fail(play, clean);
+    if (of->act == erase)
+        ask_to_erase(play, clean);
 }
 
 /* What the scanners find, done until there is nothing. */
@@ -269,8 +310,8 @@ static bool strike_once(struct striker *striker, const struct flow_play *of, int
     if (of->act == submit)
         submit(&play, striker_clean(striker)); /* the child took what it heard to its grave */
     scan(&play, striker_clean(striker));
-    if (of->act == purge) /* the end of the flow was left to the scanners */
-        purge(&play, striker_clean(striker));
+    if (of->act == purge || of->act == erase) /* the end of the flow was left to the scanners */
+        of->act(&play, striker_clean(striker));
     describe(&play, striker_clean(striker), out, TEXT_MAX);
     clear(&play, striker_clean(striker));
     return struck;

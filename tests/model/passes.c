@@ -41,6 +41,7 @@ static weft_usec due_for(const struct world *w, const struct subject *x, enum we
     case WEFT_SCANNER_PURGE:
     case WEFT_SCANNER_FILE_EXPIRY:
     case WEFT_SCANNER_BATCH_PROGRESS:
+    case WEFT_SCANNER_ERASURE:
     case WEFT_SCANNER_COUNT:
         break;
     }
@@ -105,6 +106,7 @@ static void handle(struct world *w, struct subject *x, enum weft_scanner pass)
     case WEFT_SCANNER_PURGE:
     case WEFT_SCANNER_FILE_EXPIRY:
     case WEFT_SCANNER_BATCH_PROGRESS:
+    case WEFT_SCANNER_ERASURE:
     case WEFT_SCANNER_COUNT:
         break;
     }

@@ -34,30 +34,29 @@ SCHEMA = "purge"
 TABLES = ("execution", "live", "outcome", "node", "edge", "flow", "span")
 
 
+def copies(cluster, table, source, rows, **changed):
+    """Inserts copies of one row: `rows` gives m, and what is different is said in terms of it."""
+    names = cluster.sql("SELECT column_name FROM information_schema.columns WHERE table_schema = "
+                        f"'{SCHEMA}' AND table_name = '{table}' ORDER BY 1").splitlines()
+    columns = ", ".join(names)
+    values = ", ".join(changed.get(name, f"s.{name}") for name in names)
+    cluster.sql(f"INSERT INTO {SCHEMA}.{table} ({columns}) SELECT {values} FROM {rows}, {SCHEMA}.{table} s "
+                f"WHERE s.id = '{source}'")
+
+
 def copy_members(cluster, flow, node, large, small):
     """The node of a flow, many times over in it, and flows like it with some nodes each; all of them are
     deleted and over. Ids count up from those of the first, so that they lie in its span."""
-    cluster.sql(f"""
-        SET search_path TO {SCHEMA};
-        CREATE FUNCTION pg_temp.make(head text, n bigint) RETURNS uuid LANGUAGE sql AS
-        $$ SELECT (left(head, 24) || lpad(to_hex(n), 12, '0'))::uuid $$;
-        CREATE TEMP TABLE made AS
-        SELECT pg_temp.make('{node}', n) AS id, '{flow}'::uuid AS flow, n FROM generate_series(1, {large} - 1) n
-        UNION ALL
-        SELECT pg_temp.make('{node}', {large} + n), pg_temp.make('{flow}', 1 + n / {EACH}), n
-          FROM generate_series(0, {small} * {EACH} - 1) n;
-        INSERT INTO flow SELECT (jsonb_populate_record(f, jsonb_build_object('id', d.flow, 'key', NULL))).*
-          FROM flow f, (SELECT DISTINCT flow FROM made WHERE flow <> '{flow}') d WHERE f.id = '{flow}';
-        INSERT INTO execution SELECT (jsonb_populate_record(e, jsonb_build_object('id', m.id))).*
-          FROM execution e, made m WHERE e.id = '{node}';
-        INSERT INTO outcome SELECT (jsonb_populate_record(o, jsonb_build_object('id', m.id, 'flow', m.flow))).*
-          FROM outcome o, made m WHERE o.id = '{node}';
-        INSERT INTO node SELECT (jsonb_populate_record(x, jsonb_build_object('id', m.id, 'flow', m.flow,
-                                                                           'name', 'n' || m.n))).*
-          FROM node x, made m WHERE x.id = '{node}';
-        UPDATE flow SET nodes = {large} WHERE id = '{flow}';
-        UPDATE flow SET nodes = {EACH} WHERE id <> '{flow}' AND deleted IS NOT NULL;
-        DROP TABLE made; ANALYZE;""")
+    def counted_up(an_id, number):
+        return f"('{an_id[:24]}' || lpad(to_hex({number}), 12, '0'))::uuid"
+    copies(cluster, "flow", flow, f"generate_series(1, {small}) m", id=counted_up(flow, "m"), key="NULL",
+           nodes=str(EACH))
+    for table in ("execution", "outcome", "node"):
+        copies(cluster, table, node, f"generate_series(1, {large - 1}) m", id=counted_up(node, "m"),
+               name="'n' || m")
+        copies(cluster, table, node, f"generate_series(0, {small * EACH - 1}) m",
+               id=counted_up(node, f"{large} + m"), flow=counted_up(flow, f"1 + m / {EACH}"), name="'n' || m")
+    cluster.sql(f"UPDATE {SCHEMA}.flow SET nodes = {large} WHERE id = '{flow}'; ANALYZE")
 
 
 def flow_of(calls, count, **more):

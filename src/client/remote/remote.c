@@ -17,6 +17,7 @@
 #include "engine/http/settings.h"
 #include "engine/job/execution_read.h"
 #include "engine/job/list.h"
+#include "engine/erase/erase.h"
 #include "engine/limit/budgets.h"
 #include "engine/limit/gates.h"
 #include "engine/scan/pass.h"
@@ -428,6 +429,22 @@ static enum weft_rc endpoints(const struct weft_via *via, const struct weft_op_c
     return rc;
 }
 
+static enum weft_rc erasures(const struct weft_via *via, const struct weft_op_call *call,
+                             struct weft_err *err)
+{
+    const struct weft_erasure_asking *asking = call->in;
+    struct weft_remote_list list = {0};
+    const struct weft_remote_request request = {
+        .op = call->op,
+        .query = query_page(call->arena, asking->limit, asking->after),
+        .ns = asking->ns};
+    enum weft_rc rc = weft_remote_page(via, &request, call->arena, &list, err);
+    if (!rc)
+        *(struct weft_erasures *)call->out =
+            (struct weft_erasures){.item = list.item, .count = list.count, .next = list.next};
+    return rc;
+}
+
 static enum weft_rc ledger(const struct weft_via *via, const struct weft_op_call *call,
                            struct weft_err *err)
 {
@@ -556,6 +573,7 @@ static weft_remote_fn *const calls[WEFT_OP_COUNT] = {
     [WEFT_OP_ENDPOINT_PUT] = endpoint_put,
     [WEFT_OP_ENDPOINT_TEST] = endpoint_test,
     [WEFT_OP_ENDPOINT_REMOVE] = send_place,
+    [WEFT_OP_ERASURES] = erasures,
     [WEFT_OP_LANE_REMOVE] = send_place,
     [WEFT_OP_GOODBYE] = goodbye,
     [WEFT_OP_TOKEN_REVOKE] = send_place,

@@ -104,6 +104,9 @@ static void read_state(struct weft_engine *engine, const struct weft_poll_out *r
         poll->due_us[WEFT_SCANNER_UNBLOCK] = walks(row, &engine->gates_walk_us);
     else if (row->what == WEFT_POLL_ENDPOINTS)
         poll->endpoints = row->a.value;
+    else if (row->what == WEFT_POLL_ERASURE)
+        poll->due_us[WEFT_SCANNER_ERASURE] =
+            row->a.value ? weft_clock_now(engine->clock) : WEFT_NEVER;
     else if (row->what == WEFT_POLL_HINTS || row->what == WEFT_POLL_FLOWS)
         read_flows(engine, row, poll->due_us);
     else if (row->what == WEFT_POLL_SCHEMA)

@@ -37,7 +37,7 @@ weft_pass_fn weft_due_run, weft_intake_run, weft_worker_expiry_run, weft_invaria
     weft_retention_run, weft_dependency_run, weft_edge_cancel_dispatcher_run,
     weft_edge_cancel_reconciler_run, weft_cancel_backlog_run, weft_unused_names_run,
     weft_waitpoint_expiry_run, weft_unblock_run, weft_budget_reset_run, weft_purge_run,
-    weft_file_expiry_run, weft_batch_progress_run;
+    weft_file_expiry_run, weft_batch_progress_run, weft_erasure_run;
 
 /* The parameters that the statements of all passes have. */
 struct weft_scope_in weft_pass_scope(const struct weft_pass *pass);

@@ -427,3 +427,15 @@ enum weft_rc weft_pool_prepare(struct weft_engine *engine, struct weft_slot *slo
         rc = look_at_version(engine, slot->conn, err);
     return rc ? rc : keep_time(engine, slot->conn, err);
 }
+
+enum weft_rc weft_pool_forget(struct weft_engine *engine, struct weft_err *err)
+{
+    struct weft_slot *slot = weft_pool_take(engine, WEFT_TX_WRITE, err);
+    if (!slot)
+        return WEFT_BUSY;
+    enum weft_rc rc = weft_pool_prepare(engine, slot, err);
+    if (!rc && engine->driver->forget)
+        rc = engine->driver->forget(slot->conn, err);
+    weft_pool_release(engine, slot, rc ? err : NULL);
+    return rc;
+}

@@ -68,6 +68,9 @@ WEFT_MUST_CHECK enum weft_rc weft_pool_open(struct weft_engine *engine, struct w
 WEFT_MUST_CHECK enum weft_rc weft_pool_prepare(struct weft_engine *engine, struct weft_slot *slot,
                                                struct weft_err *err);
 
+/* The store lets go of the bytes of rows that were removed: see forget() in store.h. */
+WEFT_MUST_CHECK enum weft_rc weft_pool_forget(struct weft_engine *engine, struct weft_err *err);
+
 /* Compares the lineage of a connection with the last one; fails for a primary that was left. */
 WEFT_MUST_CHECK enum weft_rc weft_pool_note_lineage(struct weft_engine *engine,
                                                     const struct weft_lineage *seen,

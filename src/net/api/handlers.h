@@ -52,6 +52,8 @@ weft_route_fn weft_lanes_run, weft_lane_read, weft_lane_put_read, weft_lane_put_
     weft_workers_run, weft_goodbye_read, weft_goodbye_run, weft_tokens_read, weft_tokens_run,
     weft_token_read, weft_token_run, weft_servers_read, weft_replicas_run, weft_scanners_run,
     weft_scan_read, weft_scan_run;
+/* api_erasures.c */
+weft_route_fn weft_erase_run, weft_erasure_run_route, weft_erasures_run;
 /* api_counts.c */
 weft_route_fn weft_counts_read, weft_counts_run;
 /* api_health.c */

@@ -43,6 +43,7 @@ static const struct tag {
     {"workers", "The processes that claim work."},
     {"lanes", "Queues: whether they are paused, how much may run at once, who gets which share."},
     {"gates", "Limits of keys: how many run at a time, how often they start."},
+    {"erasures", "Erasing all of a tenant, or with a tag, and the receipts of that."},
     {"budgets", "How much may be spent, of what and by whom."},
     {"endpoints", "The servers that weft calls itself, and how."},
     {"tokens", "Who may do what."},

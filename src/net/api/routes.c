@@ -12,6 +12,7 @@
 #include "engine/flow/flow.h"
 #include "engine/http/settings.h"
 #include "engine/job/execution_read.h"
+#include "engine/erase/erase.h"
 #include "engine/limit/budgets.h"
 #include "engine/wait/wait.h"
 #include "net/api/handlers.h"

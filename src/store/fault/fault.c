@@ -317,6 +317,13 @@ static enum weft_rc fault_settle(struct weft_conn *conn, const struct weft_lost 
     return mirror(faulty, rc);
 }
 
+static enum weft_rc fault_forget(struct weft_conn *conn, struct weft_err *err)
+{
+    struct faulty *faulty = faulty_of(conn);
+    enum weft_rc rc = check_alive(faulty, err);
+    return rc ? rc : mirror(faulty, faulty->inner->driver->forget(faulty->inner, err));
+}
+
 static struct weft_driver fault_driver = {
     .open = fault_open,
     .close = fault_close,
@@ -327,6 +334,7 @@ static struct weft_driver fault_driver = {
     .rollback = fault_rollback,
     .script = fault_script,
     .alone = fault_alone,
+    .forget = fault_forget,
     .prepare = fault_prepare,
     .time = fault_time,
     .settle = fault_settle,

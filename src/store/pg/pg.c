@@ -223,6 +223,18 @@ static enum weft_rc pg_alone(struct weft_conn *conn, const char *sql, struct wef
     return rc ? rc : run_plain(pg, sql, err);
 }
 
+static enum weft_rc pg_forget(struct weft_conn *conn, struct weft_err *err)
+{
+    enum weft_rc rc = pg_alone(
+        conn,
+        "VACUUM (SKIP_LOCKED) weft.execution, weft.live, weft.outcome, weft.attempt, weft.key, "
+        "weft.progress, weft.signal, weft.waitpoint, weft.resumption, weft.cost, weft.node, "
+        "weft.flow, weft.name, weft.erasure",
+        err);
+    conn->broken = true; /* it has no time limits any more */
+    return rc;
+}
+
 /* The connection was closed before anything was sent. */
 static enum weft_rc lost_before(struct weft_pg *pg, const char *what, struct weft_err *err)
 {
@@ -528,6 +540,7 @@ const struct weft_driver weft_driver_pg = {
     .rollback = pg_rollback,
     .script = pg_script,
     .alone = pg_alone,
+    .forget = pg_forget,
     .prepare = pg_prepare,
     .time = pg_time,
     .settle = pg_settle,

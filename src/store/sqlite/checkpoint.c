@@ -246,6 +246,14 @@ bool weft_lite_is_behind(struct weft_conn *conn)
     return behind;
 }
 
+enum weft_rc weft_lite_forget(struct weft_conn *conn, struct weft_err *err)
+{
+    struct weft_lite *lite = weft_lite_of(conn);
+    int frames, copied;
+    int code = weft_lite_checkpoint(lite->db, SQLITE_CHECKPOINT_TRUNCATE, &frames, &copied);
+    return code == SQLITE_OK ? WEFT_OK : weft_fail(err, WEFT_BUSY, "the log cannot be cut now");
+}
+
 /* ---- The commit ------------------------------------------------------------------------------ */
 
 enum { NO_CHECKPOINT = -1 }; /* or a mode of SQLite */

@@ -269,5 +269,6 @@ const struct weft_driver weft_driver_sqlite = {
     .time = lite_time,
     .settle = lite_settle,
     .behind = weft_lite_is_behind,
+    .forget = weft_lite_forget,
     .writers_max = 1,
 };

@@ -108,6 +108,8 @@ int weft_lite_ask(sqlite3 *db, const char *sql, int64_t *ret_number);
  * Makes one checkpoint in a mode of SQLite. SQLITE_BUSY, with *ret_frames -1, if another checkpoint
  * runs or no frame is left to copy. All checkpoints must use this function (see checkpoint.c).
  */
+/* As forget() in store.h. */
+enum weft_rc weft_lite_forget(struct weft_conn *conn, struct weft_err *err);
 int weft_lite_checkpoint(sqlite3 *db, int mode, int *ret_frames, int *ret_copied);
 int weft_lite_on_wal(void *arg, sqlite3 *db, const char *name, int frames);
 void weft_lite_limit_wal(struct weft_lite *lite); /* after a commit */
