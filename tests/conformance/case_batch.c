@@ -10,6 +10,7 @@
 #include "engine/batch/files.h"
 #include "engine/batch/models.h"
 #include "engine/flow/flow.h"
+#include "engine/tx/tx.h"
 #include "weft/weft.h"
 
 #include <stdio.h>
@@ -151,6 +152,18 @@ static void expect_files(struct fixture *f, const struct weft_id *id, int total)
     is_int(good, batch.succeeded, "the output has a line for each that succeeded");
     is_int(bad, batch.failed + batch.expired + batch.cancelled, "the errors for each other");
     is_int(good + bad, total, "every line of the file has one");
+}
+
+/* The first batch keeps binaries out that would remove a flow which is written so slowly. */
+CASE(batch_raises_the_oldest_binary)
+{
+    struct weft_call call;
+    struct weft_rows rows = {0};
+    put_model(f, "m");
+    (void)create(f, put_file(f, 1), "24h", NULL);
+    weft_call_schema_read(&call, f->arena);
+    is_int(weft_tx_once(f->b, WEFT_TX_READ, &call, f->arena, &rows, &f->err), WEFT_OK, "read");
+    ok(rows.count == 1 && weft_out_schema_read(&rows)->oldest_binary >= 37, "37 at least");
 }
 
 CASE(batch_is_written_in_parts)

@@ -18,6 +18,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum {
+    OLDEST_BINARY = 37, /* older ones take a batch that is being written for a lost flow: 0037 */
+};
+
 /* ---- Creating -------------------------------------------------------------------------------- */
 
 /* "24h" in seconds; 0: it is no window. */
@@ -123,7 +127,11 @@ static enum weft_rc create(struct weft_tx *tx, void *context, struct weft_err *e
     enum weft_rc rc = weft_tx_run(tx, &call, 1, &rows, err);
     if (!rc && rows.count == 0)
         return find_taken(tx, creation, err);
-    *weft_call_batch_add(&call, tx->arena) =
+    if (rc)
+        return rc;
+    struct weft_call made[2];
+    weft_call_schema_raise(&made[0], tx->arena)->oldest = OLDEST_BINARY;
+    *weft_call_batch_add(&made[1], tx->arena) =
         (struct weft_batch_add_in){.now = tx->now_us,
                                    .id = creation->id,
                                    .namespace = creation->ns,
@@ -132,7 +140,7 @@ static enum weft_rc create(struct weft_tx *tx, void *context, struct weft_err *e
                                    .span = args->window,
                                    .metadata = args->metadata,
                                    .expires = tx->now_us + creation->window_s * WEFT_SECOND};
-    return rc ? rc : weft_tx_run(tx, &call, 1, NULL, err);
+    return weft_tx_run(tx, made, WEFT_LEN(made), NULL, err);
 }
 
 enum weft_rc weft_engine_batch_create(struct weft_engine *engine, const struct weft_batch_new *args,
