@@ -82,7 +82,7 @@ enum weft_rc weft_file_read(struct weft_request *request, struct weft_err *err)
     const char *text = weft_request_path(request, "file");
     for (size_t i = 0; i < WEFT_LEN(prefix); i++)
         if (weft_openai_id_parse(prefix[i], text, &one->id)) {
-            one->kind = i;
+            one->kind = (enum kind)i;
             return WEFT_OK;
         }
     return weft_fail_field(err, WEFT_NOT_FOUND, "id", "there is no such file");
