@@ -7,12 +7,18 @@ readme=$(cd "$(dirname "$0")/../.." && pwd)/README.md
 source "$(dirname "$0")/common.bash"
 
 serve_hello
+"$weft" mock-llm --listen 127.0.0.1:0 >mock.txt &
+mock_pid=$!
+wait_for() { for ((i = 0; i < 400; i++)); do if grep -q "$1" "$2"; then return; fi; sleep 0.05; done; }
+wait_for 'http://.*/v1' mock.txt
+mock=$(grep -o 'http://.*/v1' mock.txt)
 sed -n '/^```sh$/,/^```$/p' "$readme" | sed '/^```/d' >blocks
-is "$(grep -c '^weft\|^curl' blocks)" 15 'the README has commands to paste'
-# On the port of this server instead of the usual one.
+is "$(grep -c '^weft\|^curl' blocks)" 20 'the README has commands to paste'
+# On the ports of this server and this mock instead of the usual ones.
 {
     echo 'set -eu'
-    sed -e "s|localhost:7717|${url#http://}|" -e "s|\$PWD/build|$(dirname "$weft")|" blocks
+    sed -e "s|localhost:7717|${url#http://}|" -e "s|\$PWD/build|$(dirname "$weft")|" \
+        -e "s|http://127.0.0.1:7718/v1|$mock|" -e 's|^weft mock-llm .*|mock=|' blocks
 } >script
 export WEFT_SERVER=$url
 exits 0 'the commands of the README, pasted' timeout 100 bash script
@@ -28,4 +34,7 @@ has "$out" '^3 nodes: 3 succeeded' 'the flow is carried out'
 has "$out" '^`- sum +succeeded .* all of one, two' 'the last node of the flow succeeded'
 has "$out" '"lane":"images","kind":"resize","payload":\{"width":80\}' \
     'a claim over HTTP is answered'
+has "$out" '"role":"assistant","content":"hi"' 'weft makes a call itself'
+has "$out" '"object":"batch"' 'a batch is made of a file'
+kill "$mock_pid"
 plan
