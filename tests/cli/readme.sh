@@ -9,7 +9,12 @@ source "$(dirname "$0")/common.bash"
 serve_hello
 "$weft" mock-llm --listen 127.0.0.1:0 >mock.txt &
 mock_pid=$!
-wait_for() { for ((i = 0; i < 400; i++)); do if grep -q "$1" "$2"; then return; fi; sleep 0.05; done; }
+wait_for() {
+    for ((i = 0; i < 400; i++)); do
+        if grep -q "$1" "$2"; then return; fi
+        sleep 0.05
+    done
+}
 wait_for 'http://.*/v1' mock.txt
 mock=$(grep -o 'http://.*/v1' mock.txt)
 sed -n '/^```sh$/,/^```$/p' "$readme" | sed '/^```/d' >blocks
