@@ -29,31 +29,11 @@ static void put_ref(struct weft_json_writer *out, const char *folder, const char
 
 /* ---- Tags ------------------------------------------------------------------------------------ */
 
-static const struct tag {
-    const char *name;
-    const char *about;
+static const struct {
+    const char *name, *about;
 } TAGS[] = {
-    {"executions", "Units of work: submit them, look at them, steer them."},
-    {"flows", "Graphs of executions that come after each other."},
-    {"claims", "How workers get work."},
-    {"leases", "What workers say about the work they hold."},
-    {"signals", "Answers of the outside for executions that wait."},
-    {"waitpoints", "Places where signals arrive."},
-    {"keys", "What signs the tokens of waitpoints."},
-    {"workers", "The processes that claim work."},
-    {"lanes", "Queues: whether they are paused, how much may run at once, who gets which share."},
-    {"gates", "Limits of keys: how many run at a time, how often they start."},
-    {"erasures", "Erasing all of a tenant, or with a tag, and the receipts of that."},
-    {"budgets", "How much may be spent, of what and by whom."},
-    {"endpoints", "The servers that weft calls itself, and how."},
-    {"tokens", "Who may do what."},
-    {"replicas", "The servers that share the store."},
-    {"scanners", "What the servers do by themselves: they put right what time or a crash left."},
-    {"counts", "How much there is."},
-    {"batches", "Files of calls, as OpenAI's clients know them."},
-    {"models", "Where the calls of a model go."},
-    {"files", "Files of batches, as OpenAI's clients know them."},
-    {"server", "Health, metrics and this document: outside /v1, for the machinery around it."},
+#define TAG(name_, about_) {name_, about_},
+#include "net/api/tags.def"
 };
 
 /* Its tag is the word behind /v1/, "server" elsewhere. */
