@@ -17,7 +17,11 @@
  *    itself, not with readers and writers). So no build is running, and an index that is not valid
  *    was left by a failed build: drop it.
  * 2. Build the index, unless it exists. Two processes that start together wait for each other's
- *    lock or snapshot; PostgreSQL ends one of them, which takes another turn.
+ *    lock or snapshot; PostgreSQL ends one of them, which takes another turn. Behind a pooler the
+ *    statement runs under the database's own settings, since only a transaction can bring weft's
+ *    along: a database that is read-only by default, or gives statements little time, does not let
+ *    it through. Then the index is built in the transaction of step 1, and writers of the table
+ * wait.
  * 3. Record the migration under the mutex if the index exists and is valid; else back to 1.
  *
  * The bookkeeping itself is created without a mutex, since there is nothing to lock yet. A process
@@ -254,8 +258,20 @@ static enum weft_rc find_index(const struct job *job, enum index_state *ret_stat
     return rc;
 }
 
-/* Step 1. Waits seconds for the lock: only other builds and vacuum queue up behind it. */
-static enum weft_rc clear_index(const struct job *job, enum index_state *ret_state,
+/* The statement without the word that keeps it from running in a transaction. */
+static const char *plain_build(const struct job *job)
+{
+    static const char word[] = "CONCURRENTLY ";
+    const char *sql = text_of(job, job->next)->sql, *at = strstr(sql, word);
+    return at ? weft_arena_printf(job->arena, "%.*s%s", (int)(at - sql), sql, at + strlen(word))
+              : sql;
+}
+
+/*
+ * Step 1, and with `build` step 2 in the same transaction. Waits seconds for the lock: only other
+ * builds and vacuum queue up behind it.
+ */
+static enum weft_rc clear_index(const struct job *job, bool build, enum index_state *ret_state,
                                 struct weft_err *err)
 {
     const struct weft_driver *driver = job->conn->driver;
@@ -270,23 +286,34 @@ static enum weft_rc clear_index(const struct job *job, enum index_state *ret_sta
                         err);
     if (!rc)
         rc = find_index(job, ret_state, err);
-    if (!rc && *ret_state == INDEX_INVALID) {
+    if (!rc && (build || *ret_state == INDEX_INVALID))
         rc = limit_lock_wait(job, err);
-        if (!rc)
-            rc = driver->script(
-                job->conn, weft_arena_printf(job->arena, "DROP INDEX weft.%s", text->index), err);
+    if (!rc && *ret_state == INDEX_INVALID) {
+        rc = driver->script(job->conn,
+                            weft_arena_printf(job->arena, "DROP INDEX weft.%s", text->index), err);
         *ret_state = INDEX_NONE;
     }
+    if (!rc && build && *ret_state == INDEX_NONE)
+        rc = driver->script(job->conn, plain_build(job), err);
     return finish(job, rc, err);
+}
+
+/* The settings of the database stopped it: transactions read only, or too little time. */
+static bool is_forbidden(const struct weft_err *err)
+{
+    return strcmp(err->sqlstate, "25006") == 0 || strcmp(err->sqlstate, "57014") == 0;
 }
 
 /* Steps 1 and 2. The next turn finds the index and records the migration. */
 static enum weft_rc build_index(const struct job *job, struct weft_err *err)
 {
     enum index_state state = INDEX_NONE;
-    enum weft_rc rc = clear_index(job, &state, err);
-    if (!rc && state == INDEX_NONE)
+    enum weft_rc rc = clear_index(job, false, &state, err);
+    if (!rc && state == INDEX_NONE) {
         rc = job->conn->driver->alone(job->conn, text_of(job, job->next)->sql, err);
+        if (rc && is_forbidden(err))
+            rc = clear_index(job, true, &state, err);
+    }
     if (rc)
         name_migration(job->next, err);
     return rc;

@@ -220,6 +220,8 @@ static enum weft_rc pg_alone(struct weft_conn *conn, const char *sql, struct wef
         return weft_pg_lost(pg, "script", "the connection is broken", err);
     if (!pg->pooled)
         rc = weft_pg_simple(pg, "SET statement_timeout = 0; SET lock_timeout = 0", err);
+    else
+        pg->mode = WEFT_TX_READ; /* that it may not write: by default, and no sign of a standby */
     return rc ? rc : run_plain(pg, sql, err);
 }
 
