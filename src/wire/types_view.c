@@ -184,6 +184,8 @@ static const struct weft_wire_field replica[] = {
     ROW("state", ALIVE, alive, "dead when its heartbeat is late", REQUIRED),
     ROW("started_at", MOMENT, started_us, "When it started"),
     ROW("seen_at", MOMENT, seen_us, "Its last heartbeat"),
+    ROW("carries", TEXTS, carries, "Kinds of executions that it carries out itself",
+        COUNT(carries_count)),
     ROW("settings", RAW, settings, "The settings that may differ between replicas", REQUIRED),
 };
 ANSWER(replica, "Replica", "A server that shares the store.");

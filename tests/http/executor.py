@@ -320,6 +320,8 @@ def main():
     finally:
         for server in servers:
             server.kill()
+        tap.ok(until(lambda: calls.good("GET", "/v1/replicas")["items"][0]["carries"] == [], 10),
+               "a server with --executor=off carries nothing out", str(calls.good("GET", "/v1/replicas")))
         upstream.stop()
         store.remove()
     tap.done()

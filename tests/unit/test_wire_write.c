@@ -160,7 +160,8 @@ static const struct trip trip[] = {
     {"replica", &weft_wire_replica,
      "{\"id\":" ID ",\"host\":\"h\",\"pid\":7,\"version\":\"1.2.3\",\"url\":\"http://h:1\","
      "\"state\":\"dead\",\"started_at\":\"2026-01-01T00:00:00.001Z\","
-     "\"seen_at\":\"2026-01-01T00:00:00.002Z\",\"settings\":{\"a\":[1, {}]}}"},
+     "\"seen_at\":\"2026-01-01T00:00:00.002Z\",\"carries\":[\"http\"],"
+     "\"settings\":{\"a\":[1, {}]}}"},
     {"scanner", &weft_wire_scanner,
      "{\"name\":\"n\",\"replica\":" ID ",\"host\":\"h\",\"enabled\":true,\"interval_ms\":1000,"
      "\"batch\":5,\"pause_ms\":100,\"namespace\":\"x\",\"partitions\":[0,127],\"passes\":9,"
