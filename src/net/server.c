@@ -342,6 +342,7 @@ static void make_executor(struct weft_server *server)
     if (weft_executor_new(&config, &server->executor, &err))
         weft_error("this server carries out no HTTP calls", F_STR("error", err.text));
     server->endpoint_health = server->executor ? weft_executor_health : NULL;
+    server->endpoint_metrics = server->executor ? weft_executor_metrics : NULL;
     server->endpoint_health_context = server->executor;
     if (server->executor)
         weft_engine_on_carrier(server->engine, weft_executor_carrier, server->executor);
@@ -471,11 +472,11 @@ void weft_server_free(struct weft_server *server)
     weft_upkeep_stop(server->upkeep); /* what wakes others ends before them */
     weft_notices_stop(server->notices);
     weft_trials_free(server->trials);
-    weft_executor_free(server->executor);
-    server->executor = NULL;
     weft_waits_free(server->waits);
     if (server->loop)
         weft_loop_stop(server->loop);
+    weft_executor_free(server->executor); /* until then the loop may show its figures */
+    server->executor = NULL;
     weft_groups_free(server->groups); /* releases the leases of answers that no client took */
     weft_notices_free(server->notices);
     weft_upkeep_free(server->upkeep);

@@ -85,6 +85,9 @@ struct weft_listener {
  */
 typedef void weft_endpoint_health_fn(void *context, const char *ns, const char *name,
                                      struct weft_endpoint_health *ret_health);
+/* The same of all its endpoints, as metrics. Called on the loop thread too. */
+typedef void weft_endpoint_metrics_fn(void *context, struct weft_arena *arena,
+                                      struct weft_buf *out);
 
 /* The parts of a server, each with its contract in the header of its name. */
 struct weft_server {
@@ -107,7 +110,8 @@ struct weft_server {
     struct weft_roster *roster;
     struct weft_api *api;
     struct weft_metrics *metrics;
-    weft_endpoint_health_fn *endpoint_health; /* set before `open`; NULL: zeros are shown */
+    weft_endpoint_health_fn *endpoint_health;   /* set before `open`; NULL: zeros are shown */
+    weft_endpoint_metrics_fn *endpoint_metrics; /* likewise, with the same context */
     void *endpoint_health_context;
     struct weft_origins origins; /* sites whose pages are let in; in the arena */
     struct weft_hosts hosts;     /* names of the server besides loopback's; in the arena */

@@ -9,6 +9,7 @@
 #include "conformance.h"
 
 #include "base/arena.h"
+#include "base/buf.h"
 #include "base/err.h"
 #include "engine/engine_state.h"
 #include "engine/flow/flow.h"
@@ -424,6 +425,62 @@ static size_t bad_until_open(struct fixture *f)
         weft_executor_health(stage.executor, "default", "one", &health);
     }
     return bad;
+}
+
+/* Whether the metrics have this line. */
+static bool shows(struct fixture *f, const char *line)
+{
+    struct weft_buf text;
+    weft_buf_init(&text, 1 << 20);
+    weft_executor_metrics(stage.executor, f->arena, &text);
+    weft_buf_add_char(&text, '\0');
+    const char *wanted = weft_arena_printf(f->arena, "\n%s\n", line);
+    bool found = strstr(text.data, wanted) != NULL;
+    weft_buf_done(&text);
+    return found;
+}
+
+#define ONE "namespace=\"default\",endpoint=\"one\""
+
+CASE(executor_counts_calls_by_endpoint)
+{
+    begin(f);
+    (void)call_to(f, "one");
+    turns(2);
+    ok(shows(f, "weft_calls_in_flight{" ONE "} 1"), "a call under way");
+    ok(shows(f, "weft_call_breaker_state{" ONE "} 0"), "its breaker is closed");
+    answer_all(200, "1");
+    (void)call_to(f, "one");
+    turns(3);
+    end_transfer(&stage.transfer[1],
+                 &(struct weft_crowd_end){.failure = WEFT_HTTP_TIMEOUT, .sent = true});
+    turns(1);
+    ok(shows(f, "weft_calls_total{" ONE ",code=\"200\"} 1"), "an answer counts by its status");
+    ok(shows(f, "weft_calls_total{" ONE ",code=\"http_timeout\"} 1"), "a failure by its class");
+    ok(shows(f, "weft_calls_in_flight{" ONE "} 0"), "none is under way");
+    size_t bad = bad_until_open(f);
+    ok(shows(f, weft_arena_printf(f->arena, "weft_calls_total{" ONE ",code=\"500\"} %zu", bad)),
+       "each bad answer counts");
+    ok(shows(f, "weft_call_breaker_state{" ONE "} 2"), "the breaker is open");
+    finish(f->a);
+}
+
+CASE(executor_bounds_its_metrics)
+{
+    begin(f);
+    enum { CODES = 40, SHOWN = 24 }; /* WEFT_CALL_CODES */
+    stage.known[0].setting.max_in_flight = 1;
+    for (int i = 0; i < CODES; i++) {
+        (void)call_to(f, "one");
+        turns(3);
+        answer_all(400 + i % 99, "1"); /* statuses that say nothing bad of the endpoint */
+        turns(1);
+    }
+    ok(shows(f, "weft_calls_total{" ONE ",code=\"400\"} 1"), "the first codes have lines");
+    ok(shows(f, weft_arena_printf(f->arena, "weft_calls_total{" ONE ",code=\"other\"} %d",
+                                  CODES - SHOWN)),
+       "the rest share one");
+    finish(f->a);
 }
 
 static void count_statement(void *context, enum weft_fault_point point, enum weft_stmt stmt)

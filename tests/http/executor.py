@@ -301,10 +301,27 @@ def main():
         breaks(tap, servers, calls, upstream)
         idle = [metric_sum(metrics(server), "weft_call_aborted_total") for server in servers]
         tap.ok(sum(idle) > 0, "aborted calls are counted")
+        found = [metrics(server) for server in servers]
+        for name, good in (('weft_calls_total{namespace="default",endpoint="mock",code="200"}', lambda n: sum(n) > 3),
+                           ('weft_calls_total{namespace="default",endpoint="mock",code="404"}', lambda n: sum(n) == 1),
+                           ('weft_calls_total{namespace="default",endpoint="mock",code="http_broken"}',
+                            lambda n: sum(n) == 1),
+                           ('weft_calls_total{namespace="default",endpoint="broken",code="500"}', lambda n: sum(n) > 4),
+                           ('weft_calls_in_flight{namespace="default",endpoint="mock"}', lambda n: sum(n) == 0),
+                           ('weft_call_breaker_state{namespace="default",endpoint="broken"}', lambda n: 0 in n)):
+            numbers = [one[name] for one in found if name in one]
+            tap.ok(numbers and good(numbers), f"the metrics have {name}", str(numbers))
+        shown = [Calls(server).good("GET", "/v1/endpoints/mock") for server in servers]
+        tap.ok(sum(one["answers"]["2xx"] for one in shown) > 0 and sum(one["answers"]["4xx"] for one in shown) == 1,
+               "the endpoint has its answers by status", str(shown))
+        tap.equal({(one["breaker"], one["in_flight"]) for one in shown}, {("closed", 0)},
+                  "the state of its breaker, and its calls")
         for server in servers:
             server.kill()
         servers = [serve(store, "--executor", "off")]
         calls = Calls(servers[0])
+        tap.ok(until(lambda: calls.good("GET", "/v1/replicas")["items"][0]["carries"] == [], 10),
+               "a server with --executor=off carries nothing out", str(calls.good("GET", "/v1/replicas")))
         which = call(calls, "mock", "/ok")
         pause(1.5)
         tap.equal(calls.good("GET", f"/v1/executions/{which}")["state"], "ready", "with --executor=off it stays ready")
@@ -320,8 +337,6 @@ def main():
     finally:
         for server in servers:
             server.kill()
-        tap.ok(until(lambda: calls.good("GET", "/v1/replicas")["items"][0]["carries"] == [], 10),
-               "a server with --executor=off carries nothing out", str(calls.good("GET", "/v1/replicas")))
         upstream.stop()
         store.remove()
     tap.done()

@@ -197,7 +197,8 @@ static bool begin(struct weft_executor *executor, struct weft_outgoing *out,
     bool lets =
         !out->begun || weft_breaker_begin(&out->target->breaker, weft_boot_us(), &out->ticket);
     out->begun &= lets;
-    out->target->in_flight += lets;
+    if (lets)
+        weft_figures_begun(executor, out->target);
     pthread_mutex_unlock(&executor->lock);
     if (!lets)
         weft_outgoing_release(out, 0);

@@ -27,6 +27,8 @@
 #include "engine/tx/commit_effects.h"
 #include "fetch/crowd.h"
 
+struct weft_arena;
+struct weft_buf;
 struct weft_engine;
 struct weft_executor; /* opaque */
 struct weft_metrics;
@@ -77,6 +79,9 @@ void weft_executor_leases(struct weft_executor *executor, const int32_t *worker,
 /* As weft_endpoint_health_fn (net/server.h); the context is the executor. */
 void weft_executor_health(void *context, const char *ns, const char *name,
                           struct weft_endpoint_health *ret_health);
+
+/* As weft_endpoint_metrics_fn (net/server.h): appends what GET /metrics shows by endpoint. */
+void weft_executor_metrics(void *context, struct weft_arena *arena, struct weft_buf *out);
 
 /* As weft_carrier_fn (engine/limit/why.h). */
 void weft_executor_carrier(void *context, const char *ns, const char *target,

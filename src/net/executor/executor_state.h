@@ -26,6 +26,8 @@ enum {
     WEFT_EXECUTOR_WOKEN_MAX = 256,   /* queues that wakes name between two cycles; more: all */
     WEFT_EXECUTOR_WORKERS_MAX = 256, /* likewise workers */
     WEFT_EXECUTOR_LEASE_MS = 60000,
+    WEFT_CALL_TARGETS = 200,         /* endpoints with metrics of their own */
+    WEFT_CALL_CODES = 24,            /* statuses and error classes of one of them */
     WEFT_EXECUTOR_BYTES = 256 << 20, /* of answers in memory, before calls are given up */
 };
 
@@ -40,6 +42,16 @@ struct weft_target_auth {
     const struct weft_secret *secret, *header;
 };
 
+/* Calls that ended, by their status or their error class. */
+struct weft_call_counts {
+    struct {
+        char code[24];
+        uint64_t count;
+    } item[WEFT_CALL_CODES];
+    size_t count;
+    uint64_t others;
+};
+
 /* What calls go to: an endpoint of a namespace, or URLs of their own. */
 struct weft_target {
     char *key; /* owned: both names, each with its NUL */
@@ -52,7 +64,8 @@ struct weft_target {
     struct weft_breaker breaker;
     size_t in_flight; /* from the claim to the end of the transfer */
     uint64_t answers[5], failed;
-    weft_usec used_us; /* boot time; a claim or an end */
+    struct weft_call_counts *counts; /* owned; NULL: it has no metrics of its own */
+    weft_usec used_us;               /* boot time; a claim or an end */
 
     /* Of the look at the ready queues that is under way, or was the last one. */
     uint64_t look;
@@ -76,12 +89,22 @@ size_t weft_target_room(struct weft_executor *executor, struct weft_target *targ
 /* When a target without room for claims has some by itself; WEFT_NEVER. */
 weft_usec weft_target_next(const struct weft_target *target, weft_usec now_us);
 void weft_target_let_go(struct weft_target_auth *auth); /* NULL is fine */
-/* Forgets targets that were not used for long. */
+/* Forgets targets that were not used for long and whose endpoint is gone, or that are many. */
 void weft_targets_slim(struct weft_executor *executor, weft_usec now_us);
 void weft_targets_done(struct weft_executor *executor);
 
-/* ---- Calls: outgoing.c, judge.c, answer.c
- * ------------------------------------------------------------- */
+/* ---- Figures: figures.c; all under the lock ---------------------------------------------------
+ */
+
+void weft_figures_begun(struct weft_executor *executor, struct weft_target *target);
+void weft_figures_ended(struct weft_executor *executor, struct weft_target *target);
+/* A call ended with this status or error class. */
+void weft_figures_count(struct weft_executor *executor, struct weft_target *target,
+                        const char *code);
+void weft_figures_forget(struct weft_executor *executor, struct weft_target *target);
+
+/* ---- Calls: outgoing.c, judge.c, answer.c -----------------------------------------------------
+ */
 
 /* What is to be written about a call that is over. */
 enum weft_outgoing_end {
@@ -211,7 +234,10 @@ struct weft_executor {
     size_t wokens; /* above the maximum: any queue */
     struct weft_executor_spot *spot;
     size_t spots, spot_room;
-    bool watches; /* a spot has one */
+    bool watches;                                 /* a spot has one */
+    struct weft_target *shown[WEFT_CALL_TARGETS]; /* those with metrics of their own */
+    size_t showns, in_flight;                     /* in_flight: calls of all targets */
+    struct weft_call_counts others;               /* of targets without */
     bool poked, stopping;
     weft_usec stop_us; /* boot time: what is under way then is aborted */
 };

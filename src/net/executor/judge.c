@@ -128,7 +128,20 @@ static enum weft_breaker_end learn(struct weft_outgoing *out)
         read_retry_after(out);
         write_detail(out, folds ? &folded : NULL);
     }
-    return out->no_memory ? WEFT_BREAKER_VOID : made.health;
+    /* Neither says anything about the endpoint. */
+    return out->no_memory || is_cut(out) ? WEFT_BREAKER_VOID : made.health;
+}
+
+/* The status of a call that succeeded or failed because of it; otherwise its error class. */
+static const char *code_of(struct weft_outgoing *out)
+{
+    static const char prefix[] = "http_";
+    const char *code = out->error_class;
+    if (out->outcome == WEFT_OUTGOING_COMPLETE)
+        return weft_arena_printf(out->arena, "%d", out->status);
+    if (strncmp(code, prefix, strlen(prefix)) == 0 && code[5] >= '0' && code[5] <= '9')
+        code += strlen(prefix);
+    return code;
 }
 
 static void count(struct weft_outgoing *out)
@@ -145,6 +158,7 @@ static void count(struct weft_outgoing *out)
     const int64_t at[WEFT_CALL_PHASES] = {
         [WEFT_CALL_RESOLVED] = phases->resolved_us, [WEFT_CALL_CONNECTED] = phases->connected_us,
         [WEFT_CALL_SECURED] = phases->secured_us,   [WEFT_CALL_ANSWERED] = phases->first_byte_us,
+    weft_figures_count(out->executor, out->target, code_of(out));
         [WEFT_CALL_ENDED] = phases->total_us,
     };
     for (size_t i = 0; i < WEFT_CALL_PHASES; i++)
@@ -169,7 +183,7 @@ void weft_outgoing_judge(struct weft_outgoing *out)
         count(out);
     if (out->begun)
         weft_breaker_end(&target->breaker, out->ticket, health, now_us, random);
-    target->in_flight--;
+    weft_figures_ended(executor, target);
     target->used_us = now_us;
     pthread_mutex_unlock(&executor->lock);
     if (executor->metrics && !answered)
