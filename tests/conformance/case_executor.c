@@ -516,6 +516,140 @@ CASE(executor_open_breaker_costs_nothing)
     weft_engine_close(engine);
 }
 
+/* Waits until the open breaker lets one call begin, which is the probe. */
+static struct weft_transfer *next_probe(void)
+{
+    weft_usec until_us = weft_boot_us() + 60 * WEFT_SECOND;
+    while (stage.open == 0 && weft_boot_us() < until_us)
+        turns(1);
+    turns(3);
+    is_int(stage.open, 1, "one call begins, and no other beside it");
+    return &stage.transfer[stage.calls - 1];
+}
+
+static struct weft_endpoint_health health_of(const char *endpoint)
+{
+    struct weft_endpoint_health health = {0};
+    weft_executor_health(stage.executor, "default", endpoint, &health);
+    return health;
+}
+
+/* The head of an answer and a part of its body. */
+static void begin_answer(struct weft_transfer *transfer, const char *type, const char *body)
+{
+    const struct weft_crowd_header header[] = {{"Content-Type", type}};
+    bool enough = false;
+    transfer->call.ops->head(transfer->call.context, 200, header, WEFT_LEN(header));
+    ok(transfer->call.ops->data(transfer->call.context, body, strlen(body), &enough) && !enough,
+       "an answer begins well");
+}
+
+CASE(executor_judges_a_probe_at_its_end)
+{
+    static const struct weft_crowd_end broken = {
+        .failure = WEFT_HTTP_BROKEN, .status = 200, .sent = true};
+    begin(f);
+    size_t bad = bad_until_open(f);
+    struct weft_spec spec = spec_of("{\"endpoint\":\"one\",\"stream\":true,\"body\":{}}");
+    for (int i = 0; i < 4; i++)
+        (void)submit_ok(f, &spec);
+    uint64_t failed = health_of("one").failed;
+
+    struct weft_transfer *probe = next_probe();
+    begin_answer(probe, "application/json", "{\"half\":");
+    turns(2);
+    is_int(health_of("one").breaker, WEFT_ENDPOINT_HALF_OPEN, "its status line decides nothing");
+    end_transfer(probe, &broken);
+    turns(1);
+    is_int(health_of("one").breaker, WEFT_ENDPOINT_OPEN, "a body that breaks off is a failure");
+    is_int(health_of("one").failed, failed + 1, "which is counted");
+
+    probe = next_probe();
+    answer(probe, 200, "text/event-stream",
+           "data: {\"error\":{\"message\":\"overloaded\",\"code\":503}}\n\n");
+    turns(1);
+    is_int(health_of("one").breaker, WEFT_ENDPOINT_OPEN, "so is an error within a stream");
+
+    probe = next_probe();
+    answer(probe, 200, "application/json", "1");
+    turns(3);
+    struct weft_endpoint_health health = health_of("one");
+    is_int(health.breaker, WEFT_ENDPOINT_CLOSED, "a whole answer closes it");
+    is_int(health.answers[1] + health.answers[4], bad + 2, "and each answer counts once");
+    is_int(stage.open, 1, "the other call begins");
+    answer_all(200, "1");
+    turns(1);
+    is_int(health_of("one").answers[1], health.answers[1] + 1, "and is counted once");
+    finish(f->a);
+}
+
+/* ---- Time ------------------------------------------------------------------------------------ */
+
+CASE(executor_ends_calls_before_their_attempts)
+{
+    static const struct {
+        int64_t attempt_ms, deadline_ms, total_ms;
+        const char *until;
+    } row[] = {
+        {0, 0, 4000, NULL},
+        {10000, 0, 4000, NULL},
+        {2000, 0, 1900, "timeout of the attempt"},
+        {0, 1000, 950, "deadline"},
+        {2000, 1000, 950, "deadline"},
+        {30, 0, 15, "timeout of the attempt"},
+    };
+    begin(f);
+    for (size_t i = 0; i < WEFT_LEN(row); i++) {
+        struct weft_policy policy = {.attempt_timeout_ms = row[i].attempt_ms};
+        struct weft_spec spec = spec_of("{\"endpoint\":\"one\",\"body\":{}}");
+        spec.policy = &policy;
+        spec.deadline_us = row[i].deadline_ms ? f->now_us + row[i].deadline_ms * WEFT_MS : 0;
+        struct weft_id id = submit_ok(f, &spec);
+        turns(2);
+        struct weft_transfer *last = &stage.transfer[stage.calls - 1];
+        is_int(last->call.total_ms, row[i].total_ms,
+               "of %d ms for the attempt and %d to the deadline", (int)row[i].attempt_ms,
+               (int)row[i].deadline_ms);
+        end_transfer(
+            last, &(struct weft_crowd_end){.failure = WEFT_HTTP_TIMEOUT,
+                                           .sent = true,
+                                           .text = "the call was not over",
+                                           .phases = {.total_us = last->call.total_ms * WEFT_MS}});
+        turns(1);
+        struct weft_execution failed = describe(f, &id);
+        is_str(failed.error_class, "http_timeout", "a timeout of the call, not of the attempt");
+        is_int(failed.state, WEFT_STATE_FAILED, "so a POST is not made again");
+        ok(!row[i].until || strstr(failed.error_message, row[i].until), "%s", failed.error_message);
+    }
+    finish(f->a);
+}
+
+/* What was cut short says nothing about the endpoint; a timeout of its own does. */
+CASE(executor_blames_no_endpoint_for_short_attempts)
+{
+    begin(f);
+    for (int i = 0; i < 30; i++) {
+        bool cut = i < 20;
+        struct weft_spec spec = spec_of("{\"endpoint\":\"one\",\"body\":{}}");
+        spec.policy = cut ? &(struct weft_policy){.attempt_timeout_ms = 100} : NULL;
+        (void)submit_ok(f, &spec);
+        turns(3);
+        if (stage.open == 0)
+            break;
+        const struct weft_crowd_end end = {
+            .failure = WEFT_HTTP_TIMEOUT,
+            .sent = true,
+            .phases = {.total_us = cut ? 80 * WEFT_MS : 2 * WEFT_SECOND}};
+        end_transfer(&stage.transfer[stage.calls - 1], &end);
+        turns(1);
+        if (cut)
+            is_int(health_of("one").breaker, WEFT_ENDPOINT_CLOSED, "a short attempt");
+    }
+    is_int(health_of("one").breaker, WEFT_ENDPOINT_OPEN,
+           "timeouts of the endpoint open the breaker");
+    finish(f->a);
+}
+
 /* A lane that is full is looked at once, and not again before its room comes. */
 CASE(executor_rests_where_a_lane_is_full)
 {

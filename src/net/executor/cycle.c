@@ -219,7 +219,7 @@ static void begin_all(struct weft_executor *executor, const struct weft_executor
             TAILQ_INSERT_TAIL(&executor->running, out, link);
             weft_map_put(&executor->by_id, &out->id, sizeof(out->id), out);
             executor->runs++;
-            weft_outgoing_begin(out, item->deadline_us);
+            weft_outgoing_begin(out, item);
             continue;
         }
         put_over(executor, out);

@@ -137,6 +137,8 @@ struct weft_outgoing {
     size_t headers;
     struct weft_buf filled; /* the body, when parts of it came from upstreams */
     size_t response_max;
+    int64_t cut_ms;     /* the total timeout, if less was left than the endpoint allows; or 0 */
+    const char *cut_by; /* static: what ends then */
 
     /* The crowd's until the transfer has ended. */
     int status;
@@ -169,7 +171,7 @@ WEFT_MUST_CHECK enum weft_rc weft_outgoing_read(struct weft_outgoing *out,
                                                 const struct weft_claimed *item);
 WEFT_MUST_CHECK enum weft_rc weft_outgoing_write(struct weft_outgoing *out,
                                                  const struct weft_claimed *item);
-void weft_outgoing_begin(struct weft_outgoing *out, weft_usec deadline_us);
+void weft_outgoing_begin(struct weft_outgoing *out, const struct weft_claimed *item);
 void weft_outgoing_abort(struct weft_outgoing *out); /* fine when it has ended already */
 /* The transfer is over: decides what is to be written. */
 void weft_outgoing_judge(struct weft_outgoing *out);

@@ -50,6 +50,13 @@ static bool end_fold(struct weft_outgoing *out, struct weft_http_ended *ended,
     return rc == WEFT_OK;
 }
 
+/* It was still under way when the time that the execution had left was over. */
+static bool is_cut(const struct weft_outgoing *out)
+{
+    return out->cut_ms > 0 && out->end.failure == WEFT_HTTP_TIMEOUT &&
+           out->end.phases.total_us >= out->cut_ms * WEFT_MS;
+}
+
 static void fail(struct weft_outgoing *out, const struct weft_http_ended *ended,
                  const struct weft_http_decision *made)
 {
@@ -65,7 +72,9 @@ static void fail(struct weft_outgoing *out, const struct weft_http_ended *ended,
         (void)snprintf(out->message, sizeof(out->message), "the server answered %d%s%s",
                        ended->status, made->why ? ": " : "", made->why ? made->why : "");
     else
-        (void)snprintf(out->message, sizeof(out->message), "%s", text ? text : "the call failed");
+        (void)snprintf(
+            out->message, sizeof(out->message), "%s%s%s", text ? text : "the call failed",
+            is_cut(out) ? ": no more was left until the " : "", is_cut(out) ? out->cut_by : "");
 }
 
 /* A wait that the server asks for beats the backoff, as far as the endpoint lets it. */
@@ -149,6 +158,7 @@ static void count(struct weft_outgoing *out)
     struct weft_metrics *metrics = out->executor->metrics;
     const struct weft_crowd_phases *phases = &out->end.phases;
     bool answered = out->end.failure == WEFT_HTTP_ANSWERED && out->status >= 100;
+    weft_figures_count(out->executor, out->target, code_of(out));
     if (answered && out->status < 600)
         out->target->answers[out->status / 100 - 1]++;
     else
@@ -158,7 +168,6 @@ static void count(struct weft_outgoing *out)
     const int64_t at[WEFT_CALL_PHASES] = {
         [WEFT_CALL_RESOLVED] = phases->resolved_us, [WEFT_CALL_CONNECTED] = phases->connected_us,
         [WEFT_CALL_SECURED] = phases->secured_us,   [WEFT_CALL_ANSWERED] = phases->first_byte_us,
-    weft_figures_count(out->executor, out->target, code_of(out));
         [WEFT_CALL_ENDED] = phases->total_us,
     };
     for (size_t i = 0; i < WEFT_CALL_PHASES; i++)

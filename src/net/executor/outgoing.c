@@ -279,35 +279,51 @@ static void on_ended(void *context, const struct weft_crowd_end *end)
 
 /* ---- Beginning ------------------------------------------------------------------------------- */
 
-/* A timeout, cut to what is left until the deadline of the execution. */
-static int64_t cut(int64_t timeout_ms, int64_t left_ms)
+/*
+ * The call ends before the engine ends the attempt, at its timeout or at the deadline of the
+ * execution, and with enough time left to write why: a failure says what became of the request, and
+ * is not made again where it must not be. The total timeout bounds all others.
+ */
+static void cut(struct weft_outgoing *out, const struct weft_claimed *item,
+                struct weft_crowd_call *call)
 {
-    int64_t ms = timeout_ms < left_ms ? timeout_ms : left_ms;
-    return ms > 0 ? ms : 1;
+    enum { SPARE_PART = 20, SPARE_MIN_MS = 20, SPARE_MAX_MS = 1000 };
+    bool attempt = item->attempt_deadline_us &&
+                   (!item->deadline_us || item->attempt_deadline_us < item->deadline_us);
+    weft_usec end_us = attempt ? item->attempt_deadline_us : item->deadline_us;
+    weft_usec now_us = weft_clock_now(weft_engine_clock(out->executor->engine));
+    if (!end_us)
+        return;
+    int64_t left_ms = (end_us - now_us) / WEFT_MS, spare_ms = left_ms / SPARE_PART;
+    spare_ms = spare_ms < SPARE_MIN_MS   ? SPARE_MIN_MS
+               : spare_ms > SPARE_MAX_MS ? SPARE_MAX_MS
+                                         : spare_ms;
+    left_ms = left_ms > 2 * spare_ms ? left_ms - spare_ms : left_ms / 2;
+    if (left_ms >= call->total_ms)
+        return;
+    out->cut_ms = call->total_ms = left_ms > 0 ? left_ms : 1;
+    out->cut_by = attempt ? "timeout of the attempt" : "deadline";
 }
 
-static void set_limits(const struct weft_outgoing *out, int64_t left_ms,
-                       struct weft_crowd_call *call)
+static void set_limits(const struct weft_outgoing *out, struct weft_crowd_call *call)
 {
     const struct weft_endpoint *setting = out->endpoint ? out->endpoint->setting : NULL;
     call->private_addresses = setting && setting->private_addresses;
     call->redirects = setting && setting->redirects;
-    call->connect_ms = cut(setting ? setting->connect_ms : CONNECT_MS, left_ms);
-    call->first_byte_ms = cut(setting ? setting->first_byte_ms : FIRST_BYTE_MS, left_ms);
-    call->idle_ms = cut(setting ? setting->idle_ms : IDLE_MS, left_ms);
-    call->total_ms = cut(setting ? setting->total_ms : TOTAL_MS, left_ms);
+    call->connect_ms = setting ? setting->connect_ms : CONNECT_MS;
+    call->first_byte_ms = setting ? setting->first_byte_ms : FIRST_BYTE_MS;
+    call->idle_ms = setting ? setting->idle_ms : IDLE_MS;
+    call->total_ms = setting ? setting->total_ms : TOTAL_MS;
     call->response_max = setting ? (size_t)setting->response_max : (size_t)WEFT_PAYLOAD_MAX;
     /* A body above that would not fit a result; a stream may be longer than what it folds into. */
     if (!out->call.stream && call->response_max > WEFT_PAYLOAD_MAX)
         call->response_max = WEFT_PAYLOAD_MAX;
 }
 
-void weft_outgoing_begin(struct weft_outgoing *out, weft_usec deadline_us)
+void weft_outgoing_begin(struct weft_outgoing *out, const struct weft_claimed *item)
 {
     static const struct weft_crowd_ops ops = {on_head, on_data, on_ended};
     struct weft_executor *executor = out->executor;
-    weft_usec now_us = weft_clock_now(weft_engine_clock(executor->engine));
-    int64_t left_ms = deadline_us ? (deadline_us - now_us) / WEFT_MS : INT64_MAX;
     struct weft_crowd_call call = {
         .method = out->call.method,
         .url = out->url,
@@ -319,7 +335,8 @@ void weft_outgoing_begin(struct weft_outgoing *out, weft_usec deadline_us)
         .ops = &ops,
         .context = out,
     };
-    set_limits(out, left_ms, &call);
+    set_limits(out, &call);
+    cut(out, item, &call);
     weft_buf_init(&out->body, call.response_max);
     /* Under the lock, so that the end finds the transfer in its place. */
     pthread_mutex_lock(&executor->lock);
