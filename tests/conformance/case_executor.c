@@ -11,6 +11,7 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/err.h"
+#include "engine/batch/batch.h"
 #include "engine/engine_state.h"
 #include "engine/flow/flow.h"
 #include "net/executor/executor.h"
@@ -251,6 +252,131 @@ CASE(executor_keeps_any_bytes)
         const char *result = result_text(f, &id);
         ok(result && strstr(result, row[i].shown), "%s in %s", row[i].shown, result);
     }
+    finish(f->a);
+}
+
+/* As large as an endpoint allows, of one character; JSON has it between quotes. */
+static char *large_body(struct fixture *f, char c, bool json)
+{
+    enum { LARGE = 8 << 20 };
+    char *body = weft_arena_alloc(f->arena, LARGE + 1, 1);
+    memset(body, c, LARGE);
+    if (json)
+        body[0] = body[LARGE - 1] = '"';
+    return body;
+}
+
+/* A batch of a transaction is smaller than two of these answers. */
+CASE(executor_keeps_large_answers)
+{
+    static const struct {
+        char c;
+        bool json;
+        const char *member;
+    } row[] = {
+        {'x', true, "\"body\":\""},
+        {'x', false, "\"body_text\":\"xx"},
+        {'"', false, "\"body_base64\":\""}, /* as a text it would be twice as long */
+        {'\xff', false, "\"body_base64\":\""},
+    };
+    struct weft_id id[WEFT_LEN(row)];
+    begin(f);
+    stage.known[0].setting.response_max = 8 << 20;
+    for (size_t i = 0; i < WEFT_LEN(row); i++) {
+        id[i] = call_to(f, "one");
+        turns(2);
+        is_int(stage.transfer[i].call.response_max, 8 << 20, "the endpoint says how large");
+    }
+    for (size_t i = 0; i < WEFT_LEN(row); i++)
+        answer(&stage.transfer[i], 200, "text/plain", large_body(f, row[i].c, row[i].json));
+    turns(6);
+    for (size_t i = 0; i < WEFT_LEN(row); i++) {
+        struct weft_execution shown = describe(f, &id[i]);
+        is_int(shown.state, WEFT_STATE_SUCCEEDED, "an answer of 8 MiB is a result");
+        const char *result = result_text(f, &id[i]);
+        ok(result && strstr(result, row[i].member), "with %s", row[i].member);
+        is_int(shown.result_size, result ? strlen(result) : 0, "which is whole");
+    }
+    finish(f->a);
+}
+
+/* The lines of a batch are read in parts, which results must not swell. */
+CASE(executor_large_answers_are_read_one_by_one)
+{
+    enum { LINES = 5 };
+    begin(f);
+    stage.known[0].setting.response_max = 8 << 20;
+    struct weft_node node[LINES] = {0};
+    struct weft_id id[LINES];
+    for (int i = 0; i < LINES; i++)
+        node[i] = (struct weft_node){.name = weft_arena_printf(f->arena, "line-%d", i),
+                                     .spec = spec_of("{\"endpoint\":\"one\"}")};
+    struct weft_flow_spec spec = {.nodes = node, .node_count = LINES};
+    struct weft_flow_result flow = {.node = id};
+    is_int(weft_engine_flow_submit(f->a, "default", &spec, 1, f->arena, &flow, &f->err), WEFT_OK,
+           "the flow is submitted");
+    turns(2);
+    is_int(stage.calls, LINES, "its calls begin");
+    for (int i = 0; i < LINES && i < (int)stage.calls; i++)
+        answer(&stage.transfer[i], 200, "text/plain",
+               i < 3 ? large_body(f, 'x', false) : "a small one");
+    turns(6);
+    static const size_t counts[] = {1, 1, 1, 2};
+    struct weft_batch_page page = {.good = true, .members = LINES, .bytes = 1 << 20};
+    for (size_t i = 0; i < WEFT_LEN(counts); i++) {
+        is_int(weft_engine_batch_answers(f->b, &flow.id, &page, f->arena, &f->err), WEFT_OK,
+               "a page");
+        is_int(page.count, counts[i], "page %zu ends with the answer that makes it large", i);
+        is_int(page.last, i + 1 == WEFT_LEN(counts), "and says whether there are more");
+    }
+    finish(f->a);
+}
+
+CASE(executor_bounds_what_is_no_stream)
+{
+    static const struct weft_crowd_end stopped = {.status = 200, .sent = true, .aborted = true};
+    begin(f);
+    struct weft_spec spec = spec_of("{\"endpoint\":\"one\",\"stream\":true,\"body\":{}}");
+    struct weft_id id = submit_ok(f, &spec);
+    turns(2);
+    const struct weft_crowd_call *call = &stage.transfer[0].call;
+    is_int(call->response_max, 8 << 20, "a stream may be longer than what it folds into");
+    bool enough = false;
+    call->ops->head(call->context, 200, NULL, 0);
+    ok(call->ops->data(call->context, large_body(f, 'x', false), 1 << 20, &enough),
+       "as much as the endpoint allows");
+    ok(!call->ops->data(call->context, "x", 1, &enough) && !enough, "but not a byte more");
+    end_transfer(&stage.transfer[0], &stopped);
+    turns(1);
+    struct weft_execution failed = describe(f, &id);
+    is_int(failed.state, WEFT_STATE_FAILED, "the call is over, and not given back");
+    is_str(failed.error_class, "http_too_large", "because of its answer");
+    ok(strstr(failed.error_message, "1048576 bytes") != NULL, "%s", failed.error_message);
+    finish(f->a);
+}
+
+/* What came makes no sense, so data() stops the call: it must not be made again and again. */
+CASE(executor_fails_broken_streams)
+{
+    static const struct weft_crowd_end stopped = {.status = 200, .sent = true, .aborted = true};
+    static const struct weft_crowd_header header[] = {{"Content-Type", "text/event-stream"}};
+    static const char bytes[] =
+        "data: {\"id\":\"c\",\"object\":\"chat.completion.chunk\",\"choices\":[]}\n\n"
+        "data: {\"broken\n\n";
+    begin(f);
+    struct weft_spec spec = spec_of("{\"endpoint\":\"one\",\"stream\":true,\"body\":{}}");
+    struct weft_id id = submit_ok(f, &spec);
+    turns(2);
+    const struct weft_crowd_call *call = &stage.transfer[0].call;
+    bool enough = false;
+    call->ops->head(call->context, 200, header, WEFT_LEN(header));
+    ok(!call->ops->data(call->context, bytes, strlen(bytes), &enough) && !enough,
+       "an event that is not JSON");
+    end_transfer(&stage.transfer[0], &stopped);
+    turns(1);
+    struct weft_execution failed = describe(f, &id);
+    is_int(failed.state, WEFT_STATE_FAILED, "the call has failed");
+    is_str(failed.error_class, "http_protocol", "because of its answer");
     finish(f->a);
 }
 
@@ -711,6 +837,7 @@ CASE(executor_serves_every_namespace)
 CASE(executor_takes_parts_of_results)
 {
     begin(f);
+    stage.known[0].setting.response_max = 8 << 20;
     static const char check[] =
         "{\"endpoint\":\"one\",\"body\":{\"was\":null,\"n\":0},"
         "\"from\":{\"/body/was\":\"draft#/body/text\"}}";
@@ -729,8 +856,8 @@ CASE(executor_takes_parts_of_results)
     is_int(weft_engine_flow_submit(f->a, "default", &spec, 1, f->arena, &flow, &f->err), WEFT_OK,
            "the flow is submitted");
     turns(2);
-    /* More than comes along with a claim: it is read by its id. */
-    enum { LARGE = 100 << 10 };
+    /* More than comes along with a claim, and than a worker may give: it is read by its id. */
+    enum { LARGE = 5 << 20 };
     char *body = weft_arena_alloc(f->arena, LARGE + 64, 1);
     memset(body, 'x', LARGE);
     memcpy(body, "{\"text\":\"", 9);

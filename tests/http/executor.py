@@ -26,6 +26,7 @@ from harness import BUILD, FAULTS, SANITIZED, STORE, Calls, Tap, doctor, metric_
 SOAK = os.environ.get("WEFT_SOAK") == "1"
 CALLS, KILLS = (20000, 12) if SOAK else (1000, 3)
 CANCEL_HERE_S, CANCEL_THERE_S = (0.3, 1.0) if SANITIZED else (0.05, 0.25)
+LARGE = 8 << 20  # the default of response_max
 SLACK_S = 5 if SANITIZED else 2
 
 
@@ -91,6 +92,13 @@ def answers(tap, calls, upstream):
     ended(calls, which)
     tap.ok(set(result(calls, which)) & {"body_text", "body_base64"}, "bytes that are not JSON are kept",
            str(result(calls, which)))
+    which = call(calls, "mock", f"/bytes/{LARGE}")
+    tap.equal(ended(calls, which)["state"], "succeeded", "an answer of 8 MiB is a result")
+    shown = result(calls, which)
+    size = len(shown.get("body_text", "")) or len(shown.get("body_base64", "")) // 4 * 3
+    tap.ok(LARGE <= size <= LARGE + 2, "that is read whole", str(size))
+    shown = ended(calls, call(calls, "mock", f"/bytes/{LARGE + 1}"))
+    tap.equal(shown["error"]["class"], "http_too_large", "a byte more is too much")
     which = call(calls, "mock", "/v1/chat/completions", body={"model": "m", "stream": True, "messages": []},
                  stream=True)
     tap.equal(ended(calls, which)["state"], "succeeded", "a stream is folded")

@@ -242,6 +242,7 @@ static struct weft_joint_call complete_call(struct weft_executor *executor,
                                     .ns = "default",
                                     .item = item,
                                     .count = batch->count,
+                                    .calls = true,
                                     .answer = batch->answer,
                                     .arena = arena};
 }

@@ -28,7 +28,7 @@ enum {
     WEFT_EXECUTOR_LEASE_MS = 60000,
     WEFT_CALL_TARGETS = 200,         /* endpoints with metrics of their own */
     WEFT_CALL_CODES = 24,            /* statuses and error classes of one of them */
-    WEFT_EXECUTOR_BYTES = 256 << 20, /* of answers in memory, before calls are given up */
+    WEFT_EXECUTOR_BYTES = 256 << 20, /* in memory, before calls are given up */
 };
 
 /* ---- Targets: target.c ----------------------------------------------------------------------- */
@@ -136,9 +136,10 @@ struct weft_outgoing {
     struct weft_crowd_header *header; /* count in headers */
     size_t headers;
     struct weft_buf filled; /* the body, when parts of it came from upstreams */
-    size_t response_max;
-    int64_t cut_ms;     /* the total timeout, if less was left than the endpoint allows; or 0 */
-    const char *cut_by; /* static: what ends then */
+    size_t filled_counted;  /* bytes of executor->bytes */
+    size_t response_max;    /* bytes of an answer; of a stream: of what it folds into */
+    int64_t cut_ms;         /* the total timeout, if less was left than the endpoint allows; or 0 */
+    const char *cut_by;     /* static: what ends then */
 
     /* The crowd's until the transfer has ended. */
     int status;
@@ -182,11 +183,14 @@ void weft_outgoing_free(struct weft_outgoing *out);
 
 /*
  * The result of an answer, or its detail in a failure: its status, some of its headers and its
- * body, cut to body_max bytes. False: it does not fit the buffer.
+ * body. False: it does not fit the buffer. A result keeps all of the body: one that is a text of
+ * many escapes becomes base64 where that makes it fit. A detail cuts it to body_max bytes.
  */
 WEFT_MUST_CHECK bool weft_answer_write(const struct weft_outgoing *out,
-                                       const struct weft_folded *folded, size_t body_max,
-                                       struct weft_buf *buf);
+                                       const struct weft_folded *folded, struct weft_buf *buf);
+WEFT_MUST_CHECK bool weft_answer_write_cut(const struct weft_outgoing *out,
+                                           const struct weft_folded *folded, size_t body_max,
+                                           struct weft_buf *buf);
 
 /* ---- The executor ---------------------------------------------------------------------------- */
 
@@ -209,7 +213,7 @@ struct weft_executor {
     struct weft_crowd *crowd;
     pthread_t thread;
     bool started;
-    _Atomic size_t bytes; /* of answers in memory */
+    _Atomic size_t bytes; /* of answers, and of bodies that took parts of results, in memory */
 
     /* The thread's. */
     struct weft_map target;                  /* by namespace, NUL, name */
