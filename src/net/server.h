@@ -40,6 +40,7 @@ struct weft_server_config {
     const char *tls_key;
     const char *signing_key_file; /* of signal tokens; NULL: their keys are in the store */
     const char *secrets_dir;      /* of outgoing calls: net/secrets.h; NULL: there is none */
+    const char *ca_file;          /* PEM: authorities to trust besides the system's; or NULL */
     char **environment;           /* secrets are taken out of it; NULL: there are none */
     bool tokens;                  /* require them also on loopback; elsewhere they always are */
     bool no_migrate;
@@ -101,6 +102,7 @@ struct weft_server {
     struct weft_waits *waits;
     struct weft_notices *notices; /* NULL: the store cannot notify */
     struct weft_secrets *secrets; /* of outgoing calls */
+    char *authorities;            /* owned: those that they trust besides the system's, or NULL */
     struct weft_trials *trials;   /* of endpoints */
     struct weft_upkeep *upkeep;
     struct weft_supervisor *supervisor;

@@ -87,6 +87,11 @@ static void crowd_abort(struct weft_crowd *crowd, struct weft_transfer *transfer
     transfer->aborted = true;
 }
 
+static void crowd_trust(struct weft_crowd *crowd, const char *pem)
+{
+    (void)crowd, (void)pem;
+}
+
 static const struct weft_known_endpoint *endpoint_of(struct weft_engine *engine, const char *ns,
                                                      const char *name)
 {
@@ -107,6 +112,7 @@ static const struct weft_executor_ops ops = {
     .stop = crowd_stop,
     .call = crowd_call,
     .abort = crowd_abort,
+    .trust = crowd_trust,
     .endpoint = endpoint_of,
     .release = release,
 };

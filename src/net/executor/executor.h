@@ -41,6 +41,7 @@ struct weft_executor_ops {
     void (*stop)(struct weft_crowd *crowd);
     struct weft_transfer *(*call)(struct weft_crowd *crowd, const struct weft_crowd_call *call);
     void (*abort)(struct weft_crowd *crowd, struct weft_transfer *transfer);
+    void (*trust)(struct weft_crowd *crowd, const char *pem);
     const struct weft_known_endpoint *(*endpoint)(struct weft_engine *engine, const char *ns,
                                                   const char *name);
     void (*release)(const struct weft_known_endpoint *endpoint);
@@ -69,6 +70,9 @@ void weft_executor_quiesce(struct weft_executor *executor, weft_usec until_us);
 /* Waits for that; without a quiesce before, all are aborted. True: none had to be. */
 bool weft_executor_stop(struct weft_executor *executor);
 void weft_executor_free(struct weft_executor *executor);
+
+/* Authorities to trust besides the system's, as weft_crowd_trust() takes them. */
+void weft_executor_trust(struct weft_executor *executor, const char *pem);
 
 /* These queues have work, or room: any queues, of which the executor takes its own. */
 void weft_executor_wake(struct weft_executor *executor, const struct weft_woken *woken,
