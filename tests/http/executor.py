@@ -14,6 +14,7 @@ Over two servers (SQLite: one) and the web server of tests/upstream.
 
 Prints TAP and figures.
 """
+import datetime
 import json
 import os
 import random
@@ -59,7 +60,7 @@ def put(calls, name, url, **settings):
 
 
 def call(calls, endpoint, path, **rest):
-    spec = {key: rest.pop(key) for key in ("lane", "policy", "key") if key in rest}
+    spec = {key: rest.pop(key) for key in ("lane", "policy", "key", "deadline_at") if key in rest}
     return calls.good("POST", "/v1/executions", {"kind": "http", **spec,
                                                  "payload": {"endpoint": endpoint, "path": path, **rest}})["id"]
 
@@ -72,6 +73,11 @@ def ended(calls, which, seconds=20):
         return shown["state"] in ("succeeded", "failed", "cancelled", "expired", "skipped")
     until(over, seconds)
     return shown
+
+
+def soon(ms):
+    moment = datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(milliseconds=ms)
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def result(calls, which):
@@ -121,6 +127,26 @@ def retries(tap, calls, upstream):
     seen = [row for row in upstream.seen()["seen"] if row["execution"] == which]
     tap.equal([row["count"] for row in seen], [1] * len(seen), "once for each lease")
     tap.equal([row["epoch"] for row in seen], list(range(1, len(seen) + 1)), "and each lease is a new one")
+
+
+def times(tap, calls, upstream):
+    """A call is over before its attempt, whatever the endpoint allows."""
+    before = upstream.open()["left"]
+    limits = [(3000, None, "until the timeout of the attempt"), (0, 3000, "until the deadline"),
+              (3000, 60000, "until the timeout of the attempt")]
+    made = []
+    for attempt_ms, left_ms, said in limits:
+        policy = {"max_attempts": 1, "attempt_timeout_ms": attempt_ms}
+        rest = {"deadline_at": soon(left_ms)} if left_ms else {}
+        made.append((call(calls, "mock", "/delay/20000", policy=policy, **rest), said))
+    for which, said in made:
+        shown = ended(calls, which)
+        tap.equal((shown["state"], (shown["error"] or {}).get("class")), ("failed", "http_timeout"),
+                  f"a call that has not ended {said} fails by itself")
+        tap.ok(said in shown["error"]["message"], "and says why", shown["error"]["message"])
+        attempts = calls.good("GET", f"/v1/executions/{which}/attempts")["items"]
+        tap.equal([one["ended"] for one in attempts], ["failed"], "its attempt did not time out")
+    tap.ok(until(lambda: upstream.open()["left"] >= before + len(made), SLACK_S), "the upstream sees the hang-ups")
 
 
 # ---- Flows --------------------------------------------------------------------------------------
@@ -304,6 +330,7 @@ def main():
         pause(1.2)  # the other servers know it after their next poll
         answers(tap, calls, upstream)
         retries(tap, calls, upstream)
+        times(tap, calls, upstream)
         flows(tap, calls, upstream)
         cancels(tap, servers, calls, upstream)
         breaks(tap, servers, calls, upstream)
