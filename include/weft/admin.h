@@ -341,8 +341,10 @@ struct weft_replica {
     const char *url;
     bool alive; /* its heartbeat is not late */
     weft_usec started_us;
-    weft_usec seen_us;    /* its last heartbeat */
-    const char *settings; /* a JSON object: the settings that may differ between replicas */
+    weft_usec seen_us;          /* its last heartbeat */
+    const char *settings;       /* a JSON object: the settings that may differ between replicas */
+    const char *const *carries; /* kinds that it carries out itself: "http", or none */
+    size_t carries_count;
 };
 
 struct weft_replicas {

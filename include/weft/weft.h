@@ -376,7 +376,8 @@ struct weft_claimed {
     const struct weft_tag *tags;
     size_t tag_count;
     weft_usec created_us;
-    weft_usec deadline_us; /* 0: none */
+    weft_usec deadline_us;         /* 0: none */
+    weft_usec attempt_deadline_us; /* when this attempt times out; 0: it does not */
     weft_usec lease_expires_us;
     int64_t lease_ms;                     /* how long the lease lasts, from when it was given */
     struct weft_id flow;                  /* all zeros: none */

@@ -69,16 +69,22 @@ SELECT b.id, b.phase, f.state, f.cancel, b.wanted
  WHERE b.phase < 2 AND b.id > :after AND (:ns = 0 OR b.namespace = :ns)
  ORDER BY b.id LIMIT :most;
 
--- name: batch_lines (batch uuid, after uuid, good bool, most int)
+-- name: batch_lines (batch uuid, after uuid, good bool, most int, bytes bigint)
 -- returns: id uuid, name text, state smallint?, result bytea?, error_class text?, error_message text?
 -- Members in the order of the file, behind `after`. state: how it ended; NULL while it lives. Results come where `good`
--- ones are asked for.
-SELECT n.id, n.name, o.state, CASE WHEN :good AND o.state = @succeeded THEN o.result END, o.error_class, o.error_message
-  FROM (SELECT x.id, x.name FROM weft.node x
-         WHERE (x.flow, x.id) > (:batch, :after) AND x.flow <= :batch AND x.k >= 0
-         ORDER BY x.flow, x.id LIMIT :most) n
-  LEFT JOIN LATERAL (SELECT state, result, error_class, error_message FROM weft.outcome WHERE id = n.id OFFSET 0) o ON true
- ORDER BY n.id;
+-- ones are asked for, up to the one with which they are `bytes` or more. A length is known without the bytes, which stay
+-- where they are unless they are given out.
+SELECT x.id, x.name, x.state, x.result, x.error_class, x.error_message
+  FROM (SELECT n.id, n.name, o.state, o.result, o.error_class, o.error_message,
+               coalesce(sum(octet_length(o.result)) OVER (ORDER BY n.id ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0) AS before
+          FROM (SELECT x.id, x.name FROM weft.node x
+                 WHERE (x.flow, x.id) > (:batch, :after) AND x.flow <= :batch AND x.k >= 0
+                 ORDER BY x.flow, x.id LIMIT :most) n
+          LEFT JOIN LATERAL (SELECT r.state, CASE WHEN :good AND r.state = @succeeded THEN r.result END AS result,
+                                    r.error_class, r.error_message
+                               FROM weft.outcome r WHERE r.id = n.id OFFSET 0) o ON true) x
+ WHERE x.before < :bytes
+ ORDER BY x.id;
 
 -- name: model_put (namespace int, name text, endpoint text, lane text)
 INSERT INTO weft.model (namespace, name, endpoint, lane) VALUES (:namespace, :name, :endpoint, :lane)

@@ -94,10 +94,10 @@ UPDATE weft.live l
  CROSS JOIN LATERAL (SELECT * FROM weft.execution WHERE id = r.id OFFSET 0) e
  WHERE l.id BETWEEN r.id AND r.id
 RETURNING w.n, l.id, l.queue, l.priority, l.ord, l.epoch, l.attempt, l.due, l.deadline,
-          e.created, e.content_type, e.tags, e.payload, l.size, l.has, l.flow
+          e.created, e.content_type, e.tags, e.payload, l.size, l.has, l.flow, l.attempt_deadline
 
 -- name: claim (now bigint, want int[], queue int[], lane int[], counted bool[], worker int[], lease bigint?[], skip int[], upto int[], bytes bigint[])
--- returns: want int, id uuid, queue int, priority smallint, ord bigint, epoch int, attempt int, due bigint, deadline bigint?, created bigint, content_type text?, tags text?, payload bytea?, size int, has smallint, flow uuid?
+-- returns: want int, id uuid, queue int, priority smallint, ord bigint, epoch int, attempt int, due bigint, deadline bigint?, created bigint, content_type text?, tags text?, payload bytea?, size int, has smallint, flow uuid?, attempt_deadline bigint?
 -- moves: ready CLAIM running
 -- Each want takes the places skip+1 .. upto of its queue, as long as the payloads of that queue up
 -- to there stay within `bytes`; the first want gets a row whatever its size. The whole predicate
@@ -120,7 +120,7 @@ WITH want AS MATERIALIZED (
 ), @{claim_ranked};
 
 -- name: claim_above (now bigint, want int[], queue int[], lane int[], counted bool[], worker int[], lease bigint?[], skip int[], upto int[], bytes bigint[], floor_priority smallint[], floor_ord bigint[])
--- returns: want int, id uuid, queue int, priority smallint, ord bigint, epoch int, attempt int, due bigint, deadline bigint?, created bigint, content_type text?, tags text?, payload bytea?, size int, has smallint, flow uuid?
+-- returns: want int, id uuid, queue int, priority smallint, ord bigint, epoch int, attempt int, due bigint, deadline bigint?, created bigint, content_type text?, tags text?, payload bytea?, size int, has smallint, flow uuid?, attempt_deadline bigint?
 -- moves: ready CLAIM running
 -- only: pg, because in SQLite a removed row leaves nothing behind
 -- The same for queues of which this process knows that no ready row lies before (priority, ord), see

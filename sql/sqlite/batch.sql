@@ -67,13 +67,22 @@ SELECT b.id, b.phase, f.state, f.cancel, b.wanted
  WHERE b.phase < 2 AND b.id > :after AND (:ns = 0 OR b.namespace = :ns)
  ORDER BY b.id LIMIT :most;
 
--- name: batch_lines (batch uuid, after uuid, good bool, most int)
+-- name: batch_lines (batch uuid, after uuid, good bool, most int, bytes bigint)
 -- returns: id uuid, name text, state smallint?, result bytea?, error_class text?, error_message text?
-SELECT e.id, n.name, o.state, CASE WHEN :good AND o.state = @succeeded THEN o.result END, o.error_class, o.error_message
-  FROM node n CROSS JOIN execution e ON e.num = n.num LEFT JOIN outcome o ON o.num = n.num
- WHERE n.flow = (SELECT num FROM flow WHERE id = :batch)
-   AND n.num > coalesce((SELECT num FROM execution WHERE id = :after), -1)
- ORDER BY n.num LIMIT :most;
+-- The sums are made of lengths alone, which are known without the bytes.
+SELECT e.id, x.name, o.state, CASE WHEN :good AND o.state = @succeeded THEN o.result END, o.error_class, o.error_message
+  FROM (SELECT n.num, n.name,
+               total(CASE WHEN :good AND s.state = @succeeded THEN length(s.result) END)
+                   OVER (ORDER BY n.num ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS before
+          FROM (SELECT m.num, m.name FROM node m
+                 WHERE m.flow = (SELECT num FROM flow WHERE id = :batch)
+                   AND m.num > coalesce((SELECT num FROM execution WHERE id = :after), -1)
+                 ORDER BY m.num LIMIT :most) n
+          LEFT JOIN outcome s ON s.num = n.num) x
+ CROSS JOIN execution e ON e.num = x.num
+  LEFT JOIN outcome o ON o.num = x.num
+ WHERE x.before < :bytes
+ ORDER BY x.num;
 
 -- name: model_put (namespace int, name text, endpoint text, lane text)
 INSERT INTO model (namespace, name, endpoint, lane) VALUES (:namespace, :name, :endpoint, :lane)

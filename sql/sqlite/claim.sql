@@ -57,7 +57,7 @@ CASE WHEN (SELECT total(size) FROM (SELECT size FROM live
      END
 
 -- name: claim (now bigint, want int[], queue int[], lane int[], counted bool[], worker int[], lease bigint?[], skip int[], upto int[], bytes bigint[])
--- returns: want int, id uuid, queue int, priority smallint, ord bigint, epoch int, attempt int, due bigint, deadline bigint?, created bigint, content_type text?, tags text?, payload bytea?, size int, has smallint, flow uuid?
+-- returns: want int, id uuid, queue int, priority smallint, ord bigint, epoch int, attempt int, due bigint, deadline bigint?, created bigint, content_type text?, tags text?, payload bytea?, size int, has smallint, flow uuid?, attempt_deadline bigint?
 -- moves: ready CLAIM running
 -- First reads the rows as they will be, then moves the same rows: between the two parts nothing can
 -- change. Earlier wants of the call have moved theirs already, so `skip` is only subtracted. The
@@ -66,7 +66,8 @@ CASE WHEN (SELECT total(size) FROM (SELECT size FROM live
 SELECT :want, e.id, l.queue, l.priority, l.ord, l.epoch + 1, l.attempt,
        :now + coalesce(:lease, p.lease_us), l.deadline,
        e.created, e.content_type, e.tags, e.payload, l.size, l.has,
-       (SELECT id FROM flow WHERE num = l.flow)
+       (SELECT id FROM flow WHERE num = l.flow),
+       CASE WHEN p.timeout_us > 0 THEN :now + p.timeout_us END
   FROM live l
  CROSS JOIN execution e ON e.num = l.num
  CROSS JOIN policy p ON p.id = l.policy

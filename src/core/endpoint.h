@@ -21,7 +21,13 @@ enum {
     WEFT_ENDPOINT_AUTH_MAX = 512,
     WEFT_ENDPOINT_IN_FLIGHT_MAX = 10000,
     WEFT_ENDPOINT_MS_MAX = 86400000,
-    WEFT_ENDPOINT_RESPONSE_MAX = 64 << 20,
+    /*
+     * In base64, with the other members of a result, that is still within WEFT_CALL_RESULT_MAX:
+     * what an endpoint allows can be kept, whatever bytes it is.
+     */
+    WEFT_ENDPOINT_RESPONSE_MAX = 8 << 20,
+    /* A stream may be so many times as long as what it folds into. */
+    WEFT_ENDPOINT_STREAM_TIMES = 8,
 };
 
 /* The header that carries the secret: its value is before, the secret, after. */

@@ -11,6 +11,7 @@
 #include "engine/admin/tokens.h"
 #include "engine/admin/workers.h"
 #include "engine/engine.h"
+#include "engine/erase/erase.h"
 #include "engine/flow/flow.h"
 #include "engine/http/settings.h"
 #include "engine/job/claim.h"
@@ -20,7 +21,6 @@
 #include "engine/job/leases.h"
 #include "engine/job/list.h"
 #include "engine/job/submit.h"
-#include "engine/erase/erase.h"
 #include "engine/limit/budgets.h"
 #include "engine/limit/gates.h"
 #include "engine/limit/usage.h"
@@ -39,8 +39,10 @@ static enum weft_rc list_replicas(struct weft_engine *engine, struct weft_arena 
         return rc;
     weft_usec now_us = weft_clock_now(weft_engine_clock(engine));
     struct weft_replica *item = weft_new_array(arena, struct weft_replica, rows.count + 1);
-    for (size_t i = 0; i < rows.count; i++)
+    for (size_t i = 0; i < rows.count; i++) {
         item[i] = weft_replica_shown(&rows.item[i], now_us);
+        item[i].carries = weft_replica_carries(&rows.item[i], arena, &item[i].carries_count);
+    }
     *ret_replicas = (struct weft_replicas){.item = item, .count = rows.count};
     return WEFT_OK;
 }

@@ -4,7 +4,7 @@
  * Starting and stopping a crowd, and what other threads may do. A call goes to the loop with the
  * fewest; from then on it belongs to the thread of that loop.
  *
- * Locks: loop->lock guards the inbox. No function is called under it.
+ * Locks: loop->lock guards the inbox, crowd->lock what is trusted. Each stands alone.
  */
 
 #include "fetch/crowd.h"
@@ -64,7 +64,8 @@ static void free_crowd(struct weft_crowd *crowd)
     for (size_t i = 0; i < crowd->loops; i++)
         close_loop(&crowd->loop[i]);
     free(crowd->loop);
-    free(crowd->ca_file);
+    free(crowd->pem);
+    pthread_mutex_destroy(&crowd->lock);
     free(crowd);
 }
 
@@ -72,7 +73,7 @@ static struct weft_crowd *make_crowd(const struct weft_crowd_config *config)
 {
     struct weft_crowd *crowd = weft_alloc(1, sizeof(*crowd));
     uint32_t in_flight = config->in_flight ? config->in_flight : IN_FLIGHT_DEFAULT;
-    crowd->ca_file = weft_strdup(config->ca_file);
+    pthread_mutex_init(&crowd->lock, NULL);
     crowd->loops = config->threads ? config->threads : 1;
     if (crowd->loops > in_flight)
         crowd->loops = in_flight;
@@ -87,9 +88,6 @@ enum weft_rc weft_crowd_start(const struct weft_crowd_config *config, struct wef
                               struct weft_err *err)
 {
     enum weft_rc rc = weft_fetch_library(err);
-    if (!rc && config->ca_file && access(config->ca_file, R_OK) != 0)
-        rc = weft_invalid(err, "ca_file", "%s cannot be read: %s", config->ca_file,
-                          strerrordesc_np(errno));
     if (rc)
         return rc;
     struct weft_crowd *crowd = make_crowd(config);
@@ -103,6 +101,15 @@ enum weft_rc weft_crowd_start(const struct weft_crowd_config *config, struct wef
         weft_thread_start(&crowd->loop[i].thread, "weft-crowd", weft_crowd_turns, &crowd->loop[i]);
     *ret_crowd = crowd;
     return WEFT_OK;
+}
+
+void weft_crowd_trust(struct weft_crowd *crowd, const char *pem)
+{
+    pthread_mutex_lock(&crowd->lock);
+    free(crowd->pem);
+    crowd->pem = weft_strdup(pem);
+    atomic_fetch_add(&crowd->trusted, 1);
+    pthread_mutex_unlock(&crowd->lock);
 }
 
 void weft_crowd_stop(struct weft_crowd *crowd)

@@ -20,9 +20,8 @@ struct weft_crowd;    /* opaque */
 struct weft_transfer; /* opaque: a call under way */
 
 struct weft_crowd_config {
-    uint32_t threads;    /* 0: 1 */
-    uint32_t in_flight;  /* calls at once, at most; more wait in order. 0: 1,024 */
-    const char *ca_file; /* PEM of the authorities to trust; NULL: the system's */
+    uint32_t threads;   /* 0: 1 */
+    uint32_t in_flight; /* calls at once, at most; more wait in order. 0: 1,024 */
 };
 
 struct weft_crowd_header {
@@ -88,6 +87,12 @@ struct weft_transfer *weft_crowd_call(struct weft_crowd *crowd, const struct wef
  * within milliseconds; a call that is over already ends as it would.
  */
 void weft_crowd_abort(struct weft_crowd *crowd, struct weft_transfer *transfer);
+/*
+ * Authorities (PEM) to trust besides those in the system's folder of certificates; NULL: those that
+ * the system trusts alone. Holds for calls that begin from now on, which use no connection that was
+ * made under other ones. From any thread.
+ */
+void weft_crowd_trust(struct weft_crowd *crowd, const char *pem);
 /* Calls that have begun and not ended. */
 size_t weft_crowd_in_flight(const struct weft_crowd *crowd);
 

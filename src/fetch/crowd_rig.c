@@ -281,6 +281,25 @@ static void set_method(CURL *easy, const struct weft_crowd_call *call)
     (void)curl_easy_setopt(easy, CURLOPT_CUSTOMREQUEST, usual ? NULL : call->method);
 }
 
+/*
+ * The text takes the place of the system's file of authorities; the system's folder of them, which
+ * libcurl was built with, stays. libcurl gives no call a connection that was made with another
+ * text.
+ */
+static void set_trust(struct crowd_rig *rig)
+{
+    struct weft_crowd *crowd = rig->loop->crowd;
+    if (rig->trusted == atomic_load(&crowd->trusted))
+        return;
+    pthread_mutex_lock(&crowd->lock);
+    struct curl_blob blob = {
+        .data = crowd->pem, .len = crowd->pem ? strlen(crowd->pem) : 0, .flags = CURL_BLOB_COPY};
+    if (curl_easy_setopt(rig->easy, CURLOPT_CAINFO_BLOB, crowd->pem ? &blob : NULL) != CURLE_OK)
+        weft_oom(blob.len);
+    rig->trusted = atomic_load(&crowd->trusted);
+    pthread_mutex_unlock(&crowd->lock);
+}
+
 void weft_crowd_rig_set(struct crowd_rig *rig, struct weft_transfer *transfer)
 {
     const struct weft_crowd_call *call = &transfer->call;
@@ -290,6 +309,7 @@ void weft_crowd_rig_set(struct crowd_rig *rig, struct weft_transfer *transfer)
     weft_head_clear(&rig->head);
     *rig->message = *rig->address = '\0';
     weft_crowd_rig_clear(rig);
+    set_trust(rig);
     set_method(easy, call);
     (void)curl_easy_setopt(easy, CURLOPT_HTTPHEADER, write_lines(rig, transfer));
     (void)curl_easy_setopt(easy, CURLOPT_URL, transfer->url ? transfer->url : call->url);
@@ -344,8 +364,6 @@ static void set_rules(struct crowd_rig *rig)
     (void)curl_easy_setopt(easy, CURLOPT_MAXAGE_CONN, (long)IDLE_AGE_S);
     (void)curl_easy_setopt(easy, CURLOPT_TCP_KEEPALIVE, 1L);
     (void)curl_easy_setopt(easy, CURLOPT_CA_CACHE_TIMEOUT, (long)CA_CACHE_S);
-    if (rig->loop->crowd->ca_file)
-        (void)curl_easy_setopt(easy, CURLOPT_CAINFO, rig->loop->crowd->ca_file);
 }
 
 struct crowd_rig *weft_crowd_rig_new(struct crowd_loop *loop)

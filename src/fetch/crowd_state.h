@@ -54,6 +54,7 @@ struct crowd_rig {
     struct weft_unpack *unpack; /* owned; NULL: the body is not compressed */
     char message[CURL_ERROR_SIZE];
     char address[WEFT_ADDRESS_TEXT]; /* that was refused */
+    uint64_t trusted;                /* which of crowd->pem its handle has */
 };
 
 enum crowd_step {
@@ -135,7 +136,9 @@ struct crowd_loop {
 };
 
 struct weft_crowd {
-    char *ca_file; /* owned, or NULL */
+    pthread_mutex_t lock;     /* of the next; no other lock is taken under it */
+    char *pem;                /* owned: what weft_crowd_trust() said last */
+    _Atomic uint64_t trusted; /* how often it said something */
     _Atomic size_t in_flight;
     size_t loops;
     struct crowd_loop *loop; /* owned */

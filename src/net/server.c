@@ -25,6 +25,7 @@
 #include "net/executor/executor.h"
 #include "net/group/commit_work.h"
 #include "net/group/group.h"
+#include "net/http/authorities.h"
 #include "net/http/host.h"
 #include "net/http/loop.h"
 #include "net/metrics.h"
@@ -67,6 +68,7 @@ static void resolve(const struct weft_server_config *given, struct weft_server *
     COPY(tls_key);
     COPY(signing_key_file);
     COPY(secrets_dir);
+    COPY(ca_file);
     COPY(cors_origin);
     COPY(host);
     NUMBER(threads, 6);
@@ -268,6 +270,23 @@ static enum weft_rc read_secrets(struct weft_server *server, const char *dir, st
     return rc;
 }
 
+/* Reads the authorities that outgoing calls trust, and tells those who make calls, if there are
+ * any. */
+static enum weft_rc read_authorities(struct weft_server *server, const char *path,
+                                     struct weft_err *err)
+{
+    char *pem = NULL;
+    enum weft_rc rc = path ? weft_authorities_read(path, &pem, err) : WEFT_OK;
+    if (rc)
+        return rc;
+    free(server->authorities);
+    server->authorities = pem;
+    if (server->trials)
+        weft_trials_trust(server->trials, pem);
+    weft_executor_trust(server->executor, pem);
+    return WEFT_OK;
+}
+
 /* ---- Starting and stopping ------------------------------------------------------------------- */
 
 static enum weft_rc check_origins(const struct weft_server *server, struct weft_err *err)
@@ -342,6 +361,8 @@ static void make_executor(struct weft_server *server)
     if (weft_executor_new(&config, &server->executor, &err))
         weft_error("this server carries out no HTTP calls", F_STR("error", err.text));
     server->endpoint_health = server->executor ? weft_executor_health : NULL;
+    weft_executor_trust(server->executor, server->authorities);
+    server->endpoint_metrics = server->executor ? weft_executor_metrics : NULL;
     server->endpoint_health_context = server->executor;
     if (server->executor)
         weft_engine_on_carrier(server->engine, weft_executor_carrier, server->executor);
@@ -356,6 +377,7 @@ enum weft_rc weft_server_open(struct weft_server *server, struct weft_err *err)
     server->roster = weft_roster_new();
     server->waits = weft_waits_new(server, NULL);
     server->trials = weft_trials_new(server);
+    weft_trials_trust(server->trials, server->authorities);
     server->supervisor = weft_supervisor_new(server);
     server->upkeep = weft_upkeep_new(server);
     make_executor(server); /* before the thread of the notices, which wakes it */
@@ -405,6 +427,8 @@ enum weft_rc weft_server_listen(const struct weft_server_config *config,
         rc = read_hosts(server, err);
     if (!rc)
         rc = read_secrets(server, server->config.secrets_dir, err);
+    if (!rc)
+        rc = read_authorities(server, server->config.ca_file, err);
     if (!rc)
         rc = weft_loop_start(server, err);
     if (rc) {
@@ -471,11 +495,11 @@ void weft_server_free(struct weft_server *server)
     weft_upkeep_stop(server->upkeep); /* what wakes others ends before them */
     weft_notices_stop(server->notices);
     weft_trials_free(server->trials);
-    weft_executor_free(server->executor);
-    server->executor = NULL;
     weft_waits_free(server->waits);
     if (server->loop)
         weft_loop_stop(server->loop);
+    weft_executor_free(server->executor); /* until then the loop may show its figures */
+    server->executor = NULL;
     weft_groups_free(server->groups); /* releases the leases of answers that no client took */
     weft_notices_free(server->notices);
     weft_upkeep_free(server->upkeep);
@@ -488,6 +512,7 @@ void weft_server_free(struct weft_server *server)
     weft_api_free(server->api);
     weft_metrics_free(server->metrics);
     weft_secrets_free(server->secrets);
+    free(server->authorities);
     if (server->listener.fd >= 0)
         (void)close(server->listener.fd);
     weft_arena_free(server->arena);
@@ -521,4 +546,11 @@ void weft_server_reload(struct weft_server *server, const struct weft_server_con
     else if (config->secrets_dir)
         weft_info("the secrets were read anew", F_STR("folder", config->secrets_dir),
                   F_U64("secrets", weft_secrets_count(server->secrets)));
+    err = (struct weft_err){0};
+    if (read_authorities(server, config->ca_file, &err))
+        weft_error("the authorities that outgoing calls trust stay as they were",
+                   F_STR("error", err.text));
+    else if (config->ca_file)
+        weft_info("the authorities that outgoing calls trust were read anew",
+                  F_STR("file", config->ca_file));
 }

@@ -40,6 +40,7 @@ struct weft_server_config {
     const char *tls_key;
     const char *signing_key_file; /* of signal tokens; NULL: their keys are in the store */
     const char *secrets_dir;      /* of outgoing calls: net/secrets.h; NULL: there is none */
+    const char *ca_file;          /* PEM: authorities to trust besides the system's; or NULL */
     char **environment;           /* secrets are taken out of it; NULL: there are none */
     bool tokens;                  /* require them also on loopback; elsewhere they always are */
     bool no_migrate;
@@ -85,6 +86,9 @@ struct weft_listener {
  */
 typedef void weft_endpoint_health_fn(void *context, const char *ns, const char *name,
                                      struct weft_endpoint_health *ret_health);
+/* The same of all its endpoints, as metrics. Called on the loop thread too. */
+typedef void weft_endpoint_metrics_fn(void *context, struct weft_arena *arena,
+                                      struct weft_buf *out);
 
 /* The parts of a server, each with its contract in the header of its name. */
 struct weft_server {
@@ -98,6 +102,7 @@ struct weft_server {
     struct weft_waits *waits;
     struct weft_notices *notices; /* NULL: the store cannot notify */
     struct weft_secrets *secrets; /* of outgoing calls */
+    char *authorities;            /* owned: those that they trust besides the system's, or NULL */
     struct weft_trials *trials;   /* of endpoints */
     struct weft_upkeep *upkeep;
     struct weft_supervisor *supervisor;
@@ -107,7 +112,8 @@ struct weft_server {
     struct weft_roster *roster;
     struct weft_api *api;
     struct weft_metrics *metrics;
-    weft_endpoint_health_fn *endpoint_health; /* set before `open`; NULL: zeros are shown */
+    weft_endpoint_health_fn *endpoint_health;   /* set before `open`; NULL: zeros are shown */
+    weft_endpoint_metrics_fn *endpoint_metrics; /* likewise, with the same context */
     void *endpoint_health_context;
     struct weft_origins origins; /* sites whose pages are let in; in the arena */
     struct weft_hosts hosts;     /* names of the server besides loopback's; in the arena */

@@ -42,6 +42,7 @@ struct weft_trials {
     pthread_mutex_t lock; /* over all below, and the end of each trial */
     TAILQ_HEAD(, trial) all;
     struct weft_crowd *crowd; /* NULL: there was no trial yet */
+    char *pem;                /* owned: what it trusts besides the system's, or NULL */
 };
 
 struct weft_trials *weft_trials_new(struct weft_server *server)
@@ -70,7 +71,18 @@ void weft_trials_free(struct weft_trials *trials)
     for (struct trial *trial; (trial = TAILQ_FIRST(&trials->all));)
         forget(trial);
     pthread_mutex_destroy(&trials->lock);
+    free(trials->pem);
     free(trials);
+}
+
+void weft_trials_trust(struct weft_trials *trials, const char *pem)
+{
+    pthread_mutex_lock(&trials->lock);
+    free(trials->pem);
+    trials->pem = weft_strdup(pem);
+    if (trials->crowd)
+        weft_crowd_trust(trials->crowd, pem);
+    pthread_mutex_unlock(&trials->lock);
 }
 
 /* ---- The call, on a thread of the crowd ------------------------------------------------------ */
@@ -234,9 +246,12 @@ static enum weft_rc check_room(struct weft_trials *trials, const char *ns, struc
 static enum weft_rc start(struct weft_trials *trials, struct trial *trial, struct weft_err *err)
 {
     const struct weft_crowd_config config = {.in_flight = TRIALS_MAX};
-    enum weft_rc rc = trials->crowd ? WEFT_OK : weft_crowd_start(&config, &trials->crowd, err);
-    if (rc)
-        return rc;
+    if (!trials->crowd) {
+        enum weft_rc rc = weft_crowd_start(&config, &trials->crowd, err);
+        if (rc)
+            return rc;
+        weft_crowd_trust(trials->crowd, trials->pem);
+    }
     if (add_headers(trial)) {
         (void)weft_crowd_call(trials->crowd, &trial->call);
         return WEFT_OK;

@@ -23,6 +23,9 @@ struct weft_trials *weft_trials_new(struct weft_server *server);
 /* Aborts what is under way. NULL is fine. Before the waits of the server go. */
 void weft_trials_free(struct weft_trials *trials);
 
+/* Authorities to trust besides the system's, as weft_crowd_trust() takes them. */
+void weft_trials_trust(struct weft_trials *trials, const char *pem);
+
 /*
  * Begins a call; *ret_id names it. WEFT_NOT_FOUND: there is no such endpoint; WEFT_INVALID_VALUE
  * names `path` or `method`; WEFT_RATE_LIMITED: too many are under way.

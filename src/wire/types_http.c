@@ -54,7 +54,10 @@ static const struct weft_wire_field endpoint[] = {
         LIMIT(WEFT_ENDPOINT_MS_MAX)),
     ROW("total_ms", I64, total_ms, "For all of the call. Default: 600,000",
         LIMIT(WEFT_ENDPOINT_MS_MAX)),
-    ROW("response_max", I64, response_max, "Bytes of an answer, decoded. Default: 8,388,608",
+    ROW("response_max", I64, response_max,
+        "Bytes of an answer, decoded; what a stream folds into, which itself may be 8 times as "
+        "long. "
+        "Default: 8,388,608, the most there is",
         LIMIT(WEFT_ENDPOINT_RESPONSE_MAX)),
     ROW("version", U64, version,
         "Another one with each change; ignored in requests, as the next five"),

@@ -73,7 +73,7 @@ static const struct weft_wire_field execution[] = {
         WORDS(not_retried)),
     ROW("policy", POLICY, policy, "Its policy, with the defaults filled in"),
     ROW("result_size", I64, result_size, "Bytes of its result; 0 when it has none",
-        .max = WEFT_PAYLOAD_MAX),
+        .max = WEFT_CALL_RESULT_MAX),
     ROW("suspended_at", MOMENT, suspended_us, "Since when it is suspended"),
     ROW("timeout_at", MOMENT, timeout_us, "When the suspension times out"),
     ROW("escalated", BOOL, escalated, "The timeout passed, and an operator must look"),
@@ -184,6 +184,8 @@ static const struct weft_wire_field replica[] = {
     ROW("state", ALIVE, alive, "dead when its heartbeat is late", REQUIRED),
     ROW("started_at", MOMENT, started_us, "When it started"),
     ROW("seen_at", MOMENT, seen_us, "Its last heartbeat"),
+    ROW("carries", TEXTS, carries, "Kinds of executions that it carries out itself",
+        COUNT(carries_count)),
     ROW("settings", RAW, settings, "The settings that may differ between replicas", REQUIRED),
 };
 ANSWER(replica, "Replica", "A server that shares the store.");

@@ -46,6 +46,8 @@ static const struct weft_wire_field claimed[] = {
     ROW("tags", TAGS, tags, "Free words", COUNT(tag_count)),
     ROW("created_at", MOMENT, created_us, "When it was submitted"),
     ROW("deadline_at", MOMENT, deadline_us, "When it must be over"),
+    ROW("attempt_deadline_at", MOMENT, attempt_deadline_us,
+        "When this attempt times out, as its policy says; null: it does not"),
     ROW("lease_expires_at", MOMENT, lease_expires_us,
         "Renew before this, or another worker gets it"),
     ROW("lease_ms", I64, lease_ms, "How long the lease lasts, for a worker whose clock is off"),

@@ -59,7 +59,7 @@ has "$err" 'nowhere.conf' 'the error names the file'
 exits 0 'config with every flag of the table' "$weft" config --json --store sqlite:x --listen \
     127.0.0.1:0 \
     --listen-url postgres://a/b --tls-cert c --tls-key k --signing-key-file s --secrets-dir d \
-    --tokens \
+    --ca-file c --tokens \
     --no-migrate --threads 1 \
     --cors-origin https://a.example --host a.example \
     --connections 2 --per-address 1 --queue-max 3 --namespace-queues 9 \

@@ -67,14 +67,15 @@ ok 'a server starts'
 until_has 'alive' 'the row of the server is there' "$weft" replicas --store "$store"
 export WEFT_SERVER=$url
 exits 0 'replicas of a server' "$weft" replicas
-has "$out" '^REPLICA +HOST +PID +VERSION +STATE +UP +SEEN +URL +SCANNERS$' 'the table has titles'
-has "$out" "^[0-9a-f]{8} +[^ ]+ +$server_pid +[0-9.]+ +alive .* $url +all\$" \
+has "$out" '^REPLICA +HOST +PID +VERSION +STATE +UP +SEEN +URL +CARRIES +SCANNERS$' \
+    'the table has titles'
+has "$out" "^[0-9a-f]{8} +[^ ]+ +$server_pid +[0-9.]+ +alive .* $url +http +all\$" \
     'lists the server itself'
 exits 0 'replicas --color always' "$weft" replicas --color always
 has "$out" $'\033\[32malive' 'alive is green'
 exits 0 'replicas --json' "$weft" replicas --json
-json "$out" '[i["state"] for i in v["items"]] == ["alive"] and "settings" in v["items"][0]' \
-    'has one replica that is alive'
+json "$out" '[(i["state"], i["carries"]) for i in v["items"]] == [("alive", ["http"])]' \
+    'has one replica that is alive, and carries calls out'
 
 exits 0 'scanners of a server' "$weft" scanners
 has "$out" '^SCANNER +HOST +REPLICA +EVERY +LAST +TOOK +LAG +ONLY +COUNTED +ERROR$' \

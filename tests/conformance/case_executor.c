@@ -1,219 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/*
- * The cycles of the executor, over a crowd and endpoints that the case plays: what is claimed,
- * what begins, what is written about the end of a call. Real servers are called in
- * tests/http/executor.py.
- */
+/* The cycles of the executor: what is claimed, what begins, what becomes of leases. */
 
-#include "conformance.h"
+#include "executor_stage.h"
 
 #include "base/arena.h"
 #include "base/err.h"
 #include "engine/engine_state.h"
 #include "engine/flow/flow.h"
-#include "net/executor/executor.h"
 
 #include <stdlib.h>
-
-/* ---- A crowd that does as it is told --------------------------------------------------------- */
-
-enum { CALLS_MAX = 3000, ENDPOINTS_MAX = 4 };
-
-struct weft_transfer {
-    struct weft_crowd_call call;
-    const char *url, *method; /* copies, in stage.arena */
-    bool ended, aborted;
-};
-
-struct known {
-    struct weft_known_endpoint endpoint;
-    struct weft_endpoint setting;
-    bool there;
-};
-
-static struct stage {
-    struct fixture *f;
-    struct weft_executor *executor;
-    struct weft_transfer transfer[CALLS_MAX];
-    size_t calls, open;
-    struct known known[ENDPOINTS_MAX];
-    struct weft_arena *arena;
-    uint64_t statements; /* counted where the engine has a fault driver */
-} stage;
-
-static enum weft_rc crowd_start(const struct weft_crowd_config *config,
-                                struct weft_crowd **ret_crowd, struct weft_err *err)
-{
-    (void)config, (void)err;
-    *ret_crowd = (struct weft_crowd *)&stage;
-    return WEFT_OK;
-}
-
-static void end_transfer(struct weft_transfer *transfer, const struct weft_crowd_end *end)
-{
-    if (transfer->ended)
-        return;
-    transfer->ended = true;
-    stage.open--;
-    transfer->call.ops->ended(transfer->call.context, end);
-}
-
-static void crowd_stop(struct weft_crowd *crowd)
-{
-    (void)crowd;
-    for (size_t i = 0; i < stage.calls; i++)
-        end_transfer(&stage.transfer[i], &(struct weft_crowd_end){.aborted = true});
-}
-
-static struct weft_transfer *crowd_call(struct weft_crowd *crowd,
-                                        const struct weft_crowd_call *call)
-{
-    (void)crowd;
-    struct weft_transfer *transfer = &stage.transfer[stage.calls++];
-    *transfer = (struct weft_transfer){.call = *call,
-                                       .url = weft_arena_strdup(stage.arena, call->url),
-                                       .method = weft_arena_strdup(stage.arena, call->method)};
-    stage.open++;
-    return transfer;
-}
-
-/* The lock of the executor is held here: the end comes later, as from a thread of a crowd. */
-static void crowd_abort(struct weft_crowd *crowd, struct weft_transfer *transfer)
-{
-    (void)crowd;
-    transfer->aborted = true;
-}
-
-static const struct weft_known_endpoint *endpoint_of(struct weft_engine *engine, const char *ns,
-                                                     const char *name)
-{
-    (void)engine, (void)ns;
-    for (size_t i = 0; i < ENDPOINTS_MAX; i++)
-        if (stage.known[i].there && strcmp(stage.known[i].setting.name, name) == 0)
-            return &stage.known[i].endpoint;
-    return NULL;
-}
-
-static void release(const struct weft_known_endpoint *endpoint)
-{
-    (void)endpoint;
-}
-
-static const struct weft_executor_ops ops = {
-    .start = crowd_start,
-    .stop = crowd_stop,
-    .call = crowd_call,
-    .abort = crowd_abort,
-    .endpoint = endpoint_of,
-    .release = release,
-};
-
-/* ---- The stage ------------------------------------------------------------------------------- */
-
-static struct weft_endpoint *add_endpoint(size_t at, const char *name)
-{
-    struct known *known = &stage.known[at];
-    *known = (struct known){.there = true,
-                            .setting = {.name = name,
-                                        .url = "http://127.0.0.1:1/v1",
-                                        .max_in_flight = 64,
-                                        .connect_ms = 1000,
-                                        .first_byte_ms = 2000,
-                                        .idle_ms = 3000,
-                                        .total_ms = 4000,
-                                        .retry_after_max_ms = 3600000,
-                                        .response_max = 1 << 20}};
-    known->endpoint.setting = &known->setting;
-    known->endpoint.version = at + 1;
-    is_int(weft_http_base_read(known->setting.url, "url", stage.arena, &known->endpoint.url, NULL),
-           WEFT_OK, "the endpoint %s is made", name);
-    is_int(weft_http_retry_read(NULL, &known->endpoint.retry, NULL), WEFT_OK, "with usual retries");
-    return &known->setting;
-}
-
-static void on_news(void *context, const struct weft_news *news)
-{
-    struct weft_engine *engine = context;
-    if (stage.executor && weft_ready_wakes_carried(engine, news->woken, news->count))
-        weft_executor_wake(stage.executor, news->woken, news->count);
-}
-
-static void on_leases(void *context, const int32_t *worker, size_t count)
-{
-    (void)context;
-    if (stage.executor)
-        weft_executor_leases(stage.executor, worker, count);
-}
-
-static void begin_with(struct fixture *f, struct weft_engine *engine, uint32_t in_flight)
-{
-    stage = (struct stage){.f = f, .arena = weft_arena_new()};
-    weft_engine_on_news(engine, on_news, engine);
-    weft_engine_on_leases(engine, on_leases, NULL);
-    const struct weft_executor_config config = {
-        .engine = engine, .worker = "http-x", .in_flight = in_flight, .ops = &ops};
-    is_int(weft_executor_new(&config, &stage.executor, &f->err), WEFT_OK, "the executor is made");
-    (void)add_endpoint(0, "one");
-}
-
-static void begin(struct fixture *f)
-{
-    begin_with(f, f->a, 0);
-}
-
-static void finish(struct weft_engine *engine)
-{
-    weft_engine_on_news(engine, NULL, NULL);
-    weft_engine_on_leases(engine, NULL, NULL);
-    weft_executor_free(stage.executor);
-    stage.executor = NULL;
-    weft_arena_free(stage.arena);
-}
-
-static void turns(int count)
-{
-    while (count-- > 0)
-        (void)weft_executor_turn(stage.executor);
-}
-
-static struct weft_spec spec_of(const char *payload)
-{
-    return (struct weft_spec){.kind = "http", .payload = payload, .payload_size = strlen(payload)};
-}
-
-static struct weft_id call_to(struct fixture *f, const char *endpoint)
-{
-    struct weft_spec spec =
-        spec_of(weft_arena_printf(f->arena, "{\"endpoint\":\"%s\",\"path\":\"/x\"}", endpoint));
-    return submit_ok(f, &spec);
-}
-
-/* A whole answer. */
-static void answer(struct weft_transfer *transfer, int status, const char *type, const char *body)
-{
-    const struct weft_crowd_header header[] = {{"Content-Type", type}, {"X-Request-Id", "r1"}};
-    bool enough = false;
-    transfer->call.ops->head(transfer->call.context, status, header, WEFT_LEN(header));
-    bool more = transfer->call.ops->data(transfer->call.context, body, strlen(body), &enough);
-    ok(more || enough, "the body is taken");
-    end_transfer(transfer, &(struct weft_crowd_end){.status = status, .sent = true});
-}
-
-static void answer_all(int status, const char *body)
-{
-    for (size_t i = 0; i < stage.calls; i++)
-        if (!stage.transfer[i].ended)
-            answer(&stage.transfer[i], status, "application/json", body);
-}
 
 /* ---- Results --------------------------------------------------------------------------------- */
 
 CASE(executor_carries_out_a_call)
 {
-    begin(f);
-    struct weft_id id = call_to(f, "one");
-    turns(2);
+    stage_begin(f);
+    struct weft_id id = stage_call(f, "one");
+    stage_turns(2);
     is_int(stage.calls, 1, "the call begins");
     is_str(stage.transfer[0].url, "http://127.0.0.1:1/v1/x", "at the endpoint");
     is_str(stage.transfer[0].method, "GET", "without a body it is a GET");
@@ -221,14 +25,14 @@ CASE(executor_carries_out_a_call)
     struct weft_execution running = describe(f, &id);
     is_int(running.state, WEFT_STATE_RUNNING, "its lease is durable by then");
     is_str(running.worker, "http-x", "and the executor's");
-    answer(&stage.transfer[0], 200, "application/json; charset=utf-8", "{\"n\": 1.50 }");
-    turns(1);
+    stage_answer(&stage.transfer[0], 200, "application/json; charset=utf-8", "{\"n\": 1.50 }");
+    stage_turns(1);
     is_int(state_of(f, &id), WEFT_STATE_SUCCEEDED, "its end is written by the next cycle");
     is_str(result_text(f, &id),
            "{\"status\":200,\"headers\":{\"content-type\":\"application/json; charset=utf-8\","
            "\"x-request-id\":\"r1\"},\"body\":{\"n\": 1.50 }}",
            "the body is kept byte for byte");
-    finish(f->a);
+    stage_finish(f->a);
 }
 
 CASE(executor_keeps_any_bytes)
@@ -241,189 +45,103 @@ CASE(executor_keeps_any_bytes)
         {"", "}}"},
         {"{\"a\":1} trailing", "\"body_text\":\"{\\\"a\\\":1} trailing\""},
     };
-    begin(f);
+    stage_begin(f);
     for (size_t i = 0; i < WEFT_LEN(row); i++) {
-        struct weft_id id = call_to(f, "one");
-        turns(2);
-        answer(&stage.transfer[i], 200, "text/plain", row[i].body);
-        turns(1);
+        struct weft_id id = stage_call(f, "one");
+        stage_turns(2);
+        stage_answer(&stage.transfer[i], 200, "text/plain", row[i].body);
+        stage_turns(1);
         const char *result = result_text(f, &id);
         ok(result && strstr(result, row[i].shown), "%s in %s", row[i].shown, result);
     }
-    finish(f->a);
-}
-
-CASE(executor_folds_streams)
-{
-    begin(f);
-    struct weft_spec spec = spec_of("{\"endpoint\":\"one\",\"stream\":true,\"body\":{}}");
-    struct weft_id id = submit_ok(f, &spec);
-    turns(2);
-    answer(&stage.transfer[0], 200, "text/event-stream",
-           "data: {\"id\":\"c\",\"object\":\"chat.completion.chunk\",\"choices\":[{\"index\":0,"
-           "\"delta\":{\"role\":\"assistant\",\"content\":\"He\"}}]}\n\n"
-           "data: {\"id\":\"c\",\"object\":\"chat.completion.chunk\",\"choices\":[{\"index\":0,"
-           "\"delta\":{\"content\":\"llo\"},\"finish_reason\":\"stop\"}]}\n\n"
-           "data: [DONE]\n\n");
-    turns(1);
-    const char *result = result_text(f, &id);
-    ok(result && strstr(result, "\"content\":\"Hello\""), "the stream is one answer: %s", result);
-    id = submit_ok(f, &spec);
-    turns(2);
-    answer(&stage.transfer[1], 200, "text/event-stream",
-           "data: {\"error\":{\"message\":\"overloaded\",\"code\":503}}\n\n");
-    turns(1);
-    is_str(describe(f, &id).error_class, "http_503", "an error within a stream is a failure");
-    finish(f->a);
-}
-
-/* ---- Failures -------------------------------------------------------------------------------- */
-
-CASE(executor_repeats_what_may_be_repeated)
-{
-    begin(f);
-    struct weft_id get = call_to(f, "one");
-    struct weft_spec spec = spec_of("{\"endpoint\":\"one\",\"body\":{}}");
-    struct weft_id post = submit_ok(f, &spec);
-    turns(2);
-    answer_all(503, "{\"busy\":true}");
-    turns(1);
-    struct weft_execution again = describe(f, &get);
-    is_int(again.state, WEFT_STATE_DELAYED, "a GET that met a 503 is made again");
-    expect_last_attempt(f, &get,
-                        &(struct weft_attempt){.ended = "failed", .error_class = "http_503"});
-    struct weft_execution failed = describe(f, &post);
-    is_int(failed.state, WEFT_STATE_FAILED, "a POST may have had its effect");
-    is_str(failed.error_detail,
-           "{\"status\":503,\"headers\":{\"content-type\":\"application/json\","
-           "\"x-request-id\":\"r1\"},\"body\":{\"busy\":true}}",
-           "its failure has what was answered");
-    struct weft_id limited = submit_ok(f, &spec);
-    turns(2);
-    struct weft_transfer *last = &stage.transfer[stage.calls - 1];
-    const struct weft_crowd_header header[] = {{"Retry-After", "7"}};
-    last->call.ops->head(last->call.context, 429, header, 1);
-    end_transfer(last, &(struct weft_crowd_end){.status = 429, .sent = true});
-    turns(1);
-    again = describe(f, &limited);
-    is_int(again.state, WEFT_STATE_DELAYED, "429 says that it did not act on the POST");
-    is_int(again.run_at_us - f->now_us, 7 * WEFT_SECOND, "Retry-After beats the backoff");
-    finish(f->a);
-}
-
-CASE(executor_fails_what_cannot_be_sent)
-{
-    begin(f);
-    stage.known[0].setting.idempotency_header = "X-Key";
-    struct weft_spec spec = spec_of("{\"endpoint\":\"one\",\"headers\":{\"x-key\":\"mine\"}}");
-    struct weft_id id = submit_ok(f, &spec);
-    turns(3);
-    is_int(stage.calls, 0, "no call begins");
-    struct weft_execution failed = describe(f, &id);
-    is_int(failed.state, WEFT_STATE_FAILED, "a header of the endpoint may not be given");
-    is_str(failed.error_class, "http_payload", "the payload is to blame");
-    finish(f->a);
+    stage_finish(f->a);
 }
 
 /* ---- Which are claimed ----------------------------------------------------------------------- */
 
 CASE(executor_waits_for_the_endpoint)
 {
-    begin(f);
-    struct weft_id id = call_to(f, "two");
-    turns(3);
+    stage_begin(f);
+    struct weft_id id = stage_call(f, "two");
+    stage_turns(3);
     is_int(state_of(f, &id), WEFT_STATE_READY, "without its endpoint it stays ready");
     is_int(stage.calls, 0, "and no call begins");
-    (void)add_endpoint(1, "two");
-    struct weft_id other = call_to(f, "two"); /* its wake is as good as that of the poll */
-    turns(3);
+    (void)stage_endpoint(1, "two");
+    struct weft_id other = stage_call(f, "two"); /* its wake is as good as that of the poll */
+    stage_turns(3);
     is_int(state_of(f, &id), WEFT_STATE_RUNNING, "it runs when the endpoint is made");
     stage.known[1].there = false;
-    answer_all(200, "1");
-    turns(2);
+    stage_answer_all(200, "1");
+    stage_turns(2);
     is_int(state_of(f, &id), WEFT_STATE_SUCCEEDED, "its call ends without the endpoint");
     is_int(state_of(f, &other), WEFT_STATE_SUCCEEDED, "so does the other");
-    finish(f->a);
+    stage_finish(f->a);
 }
 
 CASE(executor_waits_for_the_secret)
 {
-    begin(f);
+    stage_begin(f);
     stage.known[0].endpoint.auth.name = "X-Key";
     stage.known[0].setting.secret = "key";
-    struct weft_id id = call_to(f, "one");
-    turns(3);
+    struct weft_id id = stage_call(f, "one");
+    stage_turns(3);
     is_int(state_of(f, &id), WEFT_STATE_READY, "without the secret of the endpoint it stays ready");
     stage.known[0].endpoint.auth.name = NULL;
     stage.known[0].endpoint.version++;
-    (void)call_to(f, "one");
-    turns(3);
+    (void)stage_call(f, "one");
+    stage_turns(3);
     is_int(stage.open, 2, "both begin when the endpoint names none");
-    finish(f->a);
+    stage_finish(f->a);
 }
 
 CASE(executor_keeps_limits_of_endpoints)
 {
-    begin_with(f, f->a, 10);
-    struct weft_endpoint *one = add_endpoint(0, "one");
+    stage_begin_with(f, f->a, 10);
+    struct weft_endpoint *one = stage_endpoint(0, "one");
     one->max_in_flight = 4;
     for (int i = 0; i < 20; i++)
-        (void)call_to(f, "one");
-    turns(4);
+        (void)stage_call(f, "one");
+    stage_turns(4);
     is_int(stage.open, 4, "no more than the endpoint takes at once");
-    (void)add_endpoint(1, "two");
+    (void)stage_endpoint(1, "two");
     for (int i = 0; i < 20; i++)
-        (void)call_to(f, "two");
-    turns(4);
+        (void)stage_call(f, "two");
+    stage_turns(4);
     is_int(stage.open, 10, "no more than the executor makes at once");
     size_t before = stage.calls;
     while (stage.open > 0) {
-        answer_all(200, "1");
-        turns(4);
+        stage_answer_all(200, "1");
+        stage_turns(4);
         ok(stage.open <= 10, "never more");
     }
     ok(before < stage.calls, "the ends make room");
     is_int(stage.calls, 40, "all are made");
     is_int(count_rows(f, &(struct weft_filter){.state = WEFT_STATE_SUCCEEDED}), 40, "and succeed");
-    finish(f->a);
+    stage_finish(f->a);
 }
 
 CASE(executor_shares_calls_among_endpoints)
 {
-    begin_with(f, f->a, 6);
+    stage_begin_with(f, f->a, 6);
     static const char *const name[] = {"one", "two", "three"};
     for (size_t i = 0; i < WEFT_LEN(name); i++) {
-        (void)add_endpoint(i, name[i]);
+        (void)stage_endpoint(i, name[i]);
         for (int k = 0; k < (i == 0 ? 60 : 6); k++)
-            (void)call_to(f, name[i]);
+            (void)stage_call(f, name[i]);
     }
     size_t of_two = 0, rounds = 0;
     for (; rounds < 4; rounds++) {
-        turns(3);
-        answer_all(200, "1");
+        stage_turns(3);
+        stage_answer_all(200, "1");
     }
-    turns(1);
+    stage_turns(1);
     for (size_t i = 0; i < WEFT_LEN(name); i++) {
         struct weft_endpoint_health health = {0};
         weft_executor_health(stage.executor, "default", name[i], &health);
         of_two += i > 0 ? health.answers[1] : 0;
     }
     is_int(of_two, 12, "a long queue of one endpoint does not hold up the others");
-    finish(f->a);
-}
-
-static size_t bad_until_open(struct fixture *f)
-{
-    struct weft_endpoint_health health = {0};
-    size_t bad = 0;
-    for (; bad < 50 && health.breaker != WEFT_ENDPOINT_OPEN; bad++) {
-        (void)call_to(f, "one");
-        turns(2);
-        answer_all(500, "{}");
-        turns(1);
-        weft_executor_health(stage.executor, "default", "one", &health);
-    }
-    return bad;
+    stage_finish(f->a);
 }
 
 static void count_statement(void *context, enum weft_fault_point point, enum weft_stmt stmt)
@@ -437,12 +155,12 @@ CASE(executor_open_breaker_costs_nothing)
     static struct weft_fault fault;
     fault = (struct weft_fault){.hook = count_statement};
     struct weft_engine *engine = open_faulty(f, &fault), *plain = f->a;
-    begin_with(f, engine, 0);
+    stage_begin_with(f, engine, 0);
     f->a = engine;
-    ok(bad_until_open(f) < 50, "failures open the breaker");
+    ok(stage_break(f) < 50, "failures open the breaker");
     size_t calls = stage.calls;
     for (int i = 0; i < 10; i++)
-        (void)call_to(f, "one");
+        (void)stage_call(f, "one");
     uint64_t before = stage.statements;
     weft_usec next_us = 0;
     for (int i = 0; i < 100; i++)
@@ -455,7 +173,7 @@ CASE(executor_open_breaker_costs_nothing)
     weft_executor_health(stage.executor, "default", "one", &health);
     ok(health.open_until_us > 0, "readers see until when it is open");
     f->a = plain;
-    finish(engine);
+    stage_finish(engine);
     weft_engine_close(engine);
 }
 
@@ -465,61 +183,62 @@ CASE(executor_rests_where_a_lane_is_full)
     static struct weft_fault fault;
     fault = (struct weft_fault){.hook = count_statement};
     struct weft_engine *engine = open_faulty(f, &fault), *plain = f->a;
-    begin_with(f, engine, 0);
+    stage_begin_with(f, engine, 0);
     f->a = engine;
     struct weft_lane lane = {.name = "default", .max_running = 2};
     put_lane(f, engine, &lane);
     for (int i = 0; i < 5; i++)
-        (void)call_to(f, "one");
-    turns(6);
+        (void)stage_call(f, "one");
+    stage_turns(6);
     is_int(stage.open, 2, "as many calls as the lane runs");
     uint64_t before = stage.statements;
-    turns(100);
+    stage_turns(100);
     is_int(stage.statements - before, 0, "no statement while it is full");
     for (int i = 0; i < 3; i++) {
-        answer_all(200, "1");
-        turns(4);
+        stage_answer_all(200, "1");
+        stage_turns(4);
     }
     is_int(stage.calls, 5, "each end makes room");
     f->a = plain;
-    finish(engine);
+    stage_finish(engine);
     weft_engine_close(engine);
 }
 
 CASE(executor_makes_no_calls_to_urls_of_their_own)
 {
-    begin(f);
-    struct weft_spec spec = spec_of("{\"url\":\"https://example.com/\"}");
+    stage_begin(f);
+    struct weft_spec spec = stage_spec("{\"url\":\"https://example.com/\"}");
     struct weft_id id = submit_ok(f, &spec);
-    turns(3);
+    stage_turns(3);
     is_int(state_of(f, &id), WEFT_STATE_READY, "unless it was told to");
-    finish(f->a);
+    stage_finish(f->a);
 }
 
 CASE(executor_serves_every_namespace)
 {
-    begin(f);
-    struct weft_spec spec = spec_of("{\"endpoint\":\"one\"}");
+    stage_begin(f);
+    struct weft_spec spec = stage_spec("{\"endpoint\":\"one\"}");
     static const char *const ns[] = {"alpha", "beta", "default"};
     for (size_t i = 0; i < WEFT_LEN(ns); i++) {
         spec.ns = ns[i];
         (void)submit_ok(f, &spec);
     }
-    turns(3);
+    stage_turns(3);
     is_int(stage.open, 3, "a call of each begins");
-    answer_all(200, "1");
-    turns(2);
+    stage_answer_all(200, "1");
+    stage_turns(2);
     for (size_t i = 0; i < WEFT_LEN(ns); i++)
         is_int(count_rows(f, &(struct weft_filter){.ns = ns[i], .state = WEFT_STATE_SUCCEEDED}), 1,
                "namespace %s has its result", ns[i]);
-    finish(f->a);
+    stage_finish(f->a);
 }
 
 /* ---- Flows ----------------------------------------------------------------------------------- */
 
 CASE(executor_takes_parts_of_results)
 {
-    begin(f);
+    stage_begin(f);
+    stage.known[0].setting.response_max = 8 << 20;
     static const char check[] =
         "{\"endpoint\":\"one\",\"body\":{\"was\":null,\"n\":0},"
         "\"from\":{\"/body/was\":\"draft#/body/text\"}}";
@@ -528,25 +247,25 @@ CASE(executor_takes_parts_of_results)
         "\"from\":{\"/body/was\":\"draft#/body/none\"}}";
     static const char *const after[] = {"draft"};
     struct weft_node node[] = {
-        {.name = "draft", .spec = spec_of("{\"endpoint\":\"one\"}")},
-        {.name = "check", .spec = spec_of(check), .after = after, .after_count = 1},
-        {.name = "wrong", .spec = spec_of(wrong), .after = after, .after_count = 1},
+        {.name = "draft", .spec = stage_spec("{\"endpoint\":\"one\"}")},
+        {.name = "check", .spec = stage_spec(check), .after = after, .after_count = 1},
+        {.name = "wrong", .spec = stage_spec(wrong), .after = after, .after_count = 1},
     };
     struct weft_id id[WEFT_LEN(node)];
     struct weft_flow_spec spec = {.nodes = node, .node_count = WEFT_LEN(node)};
     struct weft_flow_result flow = {.node = id};
     is_int(weft_engine_flow_submit(f->a, "default", &spec, 1, f->arena, &flow, &f->err), WEFT_OK,
            "the flow is submitted");
-    turns(2);
-    /* More than comes along with a claim: it is read by its id. */
-    enum { LARGE = 100 << 10 };
+    stage_turns(2);
+    /* More than comes along with a claim, and than a worker may give: it is read by its id. */
+    enum { LARGE = 5 << 20 };
     char *body = weft_arena_alloc(f->arena, LARGE + 64, 1);
     memset(body, 'x', LARGE);
     memcpy(body, "{\"text\":\"", 9);
     body[LARGE] = '"';
     body[LARGE + 1] = '}';
-    answer(&stage.transfer[0], 200, "application/json", body);
-    turns(3);
+    stage_answer(&stage.transfer[0], 200, "application/json", body);
+    stage_turns(3);
     is_int(stage.calls, 2, "the call after it begins");
     const struct weft_crowd_call *sent = &stage.transfer[1].call;
     is_int(sent->body_size, strlen("{\"was\":\"\",\"n\":0}") + LARGE - 9,
@@ -554,56 +273,56 @@ CASE(executor_takes_parts_of_results)
     struct weft_execution failed = describe(f, &id[2]);
     is_str(failed.error_class, "http_from", "a pointer that leads nowhere fails the node");
     is_int(failed.state, WEFT_STATE_FAILED, "for good");
-    finish(f->a);
+    stage_finish(f->a);
 }
 
 /* ---- Leases ---------------------------------------------------------------------------------- */
 
 CASE(executor_aborts_what_is_cancelled)
 {
-    begin(f);
-    struct weft_id id = call_to(f, "one"), kept = call_to(f, "one");
-    turns(2);
+    stage_begin(f);
+    struct weft_id id = stage_call(f, "one"), kept = stage_call(f, "one");
+    stage_turns(2);
     is_int(stage.open, 2, "both are under way");
     is_int(steer_id(f, WEFT_STEER_CANCEL, &id).err.rc, WEFT_OK, "one is cancelled");
-    turns(1);
+    stage_turns(1);
     size_t at = stage.transfer[0].aborted ? 0 : 1;
     ok(stage.transfer[at].aborted && !stage.transfer[1 - at].aborted, "its transfer is aborted");
-    end_transfer(&stage.transfer[at], &(struct weft_crowd_end){.aborted = true});
-    turns(1);
+    stage_end(&stage.transfer[at], &(struct weft_crowd_end){.aborted = true});
+    stage_turns(1);
     is_int(state_of(f, &id), WEFT_STATE_CANCELLED, "it stays cancelled");
     struct weft_lane lane = {.name = "default", .max_running = 2};
     put_lane(f, f->a, &lane);
-    (void)call_to(f, "one");
-    turns(2);
+    (void)stage_call(f, "one");
+    stage_turns(2);
     is_int(stage.open, 2, "its draining lease was let go, so the lane has room");
-    answer_all(200, "1");
-    turns(1);
+    stage_answer_all(200, "1");
+    stage_turns(1);
     is_int(state_of(f, &kept), WEFT_STATE_SUCCEEDED, "the other one goes on");
-    finish(f->a);
+    stage_finish(f->a);
 }
 
 CASE(executor_stops_and_gives_back)
 {
-    begin(f);
-    struct weft_id ends = call_to(f, "one"), cut = call_to(f, "one");
-    turns(2);
+    stage_begin(f);
+    struct weft_id ends = stage_call(f, "one"), cut = stage_call(f, "one");
+    stage_turns(2);
     weft_executor_quiesce(stage.executor, weft_boot_us() + WEFT_SECOND);
-    struct weft_id later = call_to(f, "one");
-    turns(2);
+    struct weft_id later = stage_call(f, "one");
+    stage_turns(2);
     is_int(stage.calls, 2, "no call begins any more");
-    answer(&stage.transfer[0], 200, "text/plain", "x");
-    turns(1);
+    stage_answer(&stage.transfer[0], 200, "text/plain", "x");
+    stage_turns(1);
     weft_executor_quiesce(stage.executor, 0); /* the first word holds */
     is_int(stage.transfer[1].aborted, false, "what is under way has its grace");
-    end_transfer(&stage.transfer[1], &(struct weft_crowd_end){.aborted = true});
-    turns(2);
+    stage_end(&stage.transfer[1], &(struct weft_crowd_end){.aborted = true});
+    stage_turns(2);
     bool first = state_of(f, &ends) == WEFT_STATE_SUCCEEDED;
     is_int(state_of(f, first ? &cut : &ends), WEFT_STATE_READY,
            "what the stop cuts off is ready at once");
     is_int(state_of(f, first ? &ends : &cut), WEFT_STATE_SUCCEEDED, "what ended has its result");
     is_int(state_of(f, &later), WEFT_STATE_READY, "what was not begun waits");
-    finish(f->a);
+    stage_finish(f->a);
 }
 
 /* Every statement and every commit fails once, in turn: the result is written all the same. */
@@ -616,23 +335,23 @@ CASE(executor_survives_a_lost_store)
         for (uint64_t strike = 1; strike < 12; strike++) {
             fault = (struct weft_fault){0};
             struct weft_engine *engine = open_faulty(f, &fault), *plain = f->a;
-            begin_with(f, engine, 0);
+            stage_begin_with(f, engine, 0);
             f->a = engine;
-            struct weft_id id = call_to(f, "one");
-            turns(2);
-            answer_all(200, "1");
+            struct weft_id id = stage_call(f, "one");
+            stage_turns(2);
+            stage_answer_all(200, "1");
             fault.kind = kinds[k];
             fault.calls = 0;
             fault.strike_at = strike;
             weft_usec until_us = weft_boot_us() + 10 * WEFT_SECOND;
             while (state_of(f, &id) != WEFT_STATE_SUCCEEDED && weft_boot_us() < until_us)
-                turns(1);
+                stage_turns(1);
             is_int(state_of(f, &id), WEFT_STATE_SUCCEEDED, "fault %zu at call %d: the end is kept",
                    k, (int)strike);
             is_int(stage.calls, 1, "and the call is made once");
             fault.kind = WEFT_FAULT_NONE;
             f->a = plain;
-            finish(engine);
+            stage_finish(engine);
             weft_engine_close(engine);
         }
 }

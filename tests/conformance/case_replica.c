@@ -7,6 +7,7 @@
 #include "base/arena.h"
 #include "base/id.h"
 #include "engine/admin/replicas.h"
+#include "engine/call.h"
 
 static struct weft_replica_row new_row(const struct fixture *f, const char *host)
 {
@@ -97,6 +98,29 @@ CASE(replica_is_alive_while_it_beats)
     rows = list(f);
     is_int(weft_replica_scanners(&rows, f->now_us, f->arena).count, 0,
            "a replica whose scanner list is not JSON adds no scanner");
+}
+
+CASE(replica_says_what_it_carries)
+{
+    static const struct {
+        const char *settings;
+        size_t count;
+    } table[] = {
+        {"{\"threads\":6}", 0},          {"{\"carries\":[]}", 0},
+        {"{\"carries\":[\"http\"]}", 1}, {"{\"carries\":[\"http\",7,\"more\"]}", 2},
+        {"{\"carries\":\"http\"}", 0},   {"[\"carries\"]", 0},
+    };
+    struct weft_replica_row row = new_row(f, "one");
+    for (size_t i = 0; i < WEFT_LEN(table); i++) {
+        struct weft_replicas all = {0};
+        const struct weft_op_call call = {.op = WEFT_OP_REPLICAS, .out = &all, .arena = f->arena};
+        row.settings = table[i].settings;
+        beat(f, &row);
+        is_int(weft_engine_call(f->b, &call, &f->err), WEFT_OK, "list them");
+        is_int(all.item[0].carries_count, table[i].count, "kinds in %s", row.settings);
+        if (table[i].count > 0)
+            is_str(all.item[0].carries[0], "http", "the first of them");
+    }
 }
 
 /* A status for every scanner, all of them alike. */

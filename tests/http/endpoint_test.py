@@ -9,6 +9,7 @@ import json
 import os
 import shutil
 import signal
+import ssl
 import subprocess
 import tempfile
 import threading
@@ -203,6 +204,68 @@ def command(tap, server, port):
               [0, 3, 3], "rm removes it")
 
 
+# ---- Authorities --------------------------------------------------------------------------------
+
+def make_certificate(folder, name):
+    """One for 127.0.0.1 that is its own authority."""
+    subprocess.run(["openssl", "req", "-x509", "-nodes", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256",
+                    "-days", "2", "-subj", f"/CN={name}", "-addext", "subjectAltName=IP:127.0.0.1",
+                    "-keyout", f"{folder}/{name}.key", "-out", f"{folder}/{name}.pem"],
+                   stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True)
+
+
+def authorities(tap, store):
+    folder = tempfile.mkdtemp(prefix="weft-authorities-")
+    trusted = f"{folder}/trusted.pem"
+    make_certificate(folder, "ours")
+    make_certificate(folder, "other")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(f"{folder}/ours.pem", f"{folder}/ours.key")
+    upstream = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Upstream)
+    upstream.socket = context.wrap_socket(upstream.socket, server_side=True)
+    threading.Thread(target=upstream.serve_forever, daemon=True).start()
+    shutil.copy(f"{folder}/other.pem", trusted)
+    server = serve(store, "--ca-file", trusted)
+    calls = Calls(server)
+
+    def trust(name, said):
+        shutil.copy(f"{folder}/{name}", trusted)
+        before = sum(said in line for line in server.lines)
+        os.kill(server.process.pid, signal.SIGHUP)
+        return until(lambda: sum(said in line for line in server.lines) > before, 30)
+
+    def test():
+        answer = calls.good("POST", "/v1/endpoints/tls/test")
+        return answer.get("status") or answer["error"]["class"]
+
+    def execute():
+        which = calls.good("POST", "/v1/executions", {"kind": "http", "policy": {"max_attempts": 1},
+                                                      "payload": {"endpoint": "tls"}})["id"]
+        shown = calls.good("GET", f"/v1/executions/{which}?wait_ms=20000")
+        return shown["state"] if shown["state"] != "failed" else shown["error"]["class"]
+    try:
+        calls.good("PUT", "/v1/endpoints/tls", {"url": f"https://127.0.0.1:{upstream.server_address[1]}/v1",
+                                                "private": True})
+        tap.equal((test(), execute()), ("http_tls", "http_tls"), "an authority that nobody trusts is refused")
+        tap.ok(trust("ours.pem", "trust were read anew"), "SIGHUP reads the file again")
+        tap.equal((test(), execute()), (200, "succeeded"), "its authority is trusted")
+        tap.ok(trust("ours.key", "trust stay as they were"), "a file without certificates is refused")
+        tap.ok(any("has no certificates" in line for line in server.lines), "and the log says why")
+        tap.equal((test(), execute()), (200, "succeeded"), "what was trusted still is")
+        tap.ok(trust("other.pem", "trust were read anew"), "another authority takes its place")
+        tap.equal((test(), execute()), ("http_tls", "http_tls"), "kept connections of the old one are not used")
+    finally:
+        calls.close()
+        server.stop()
+        upstream.shutdown()
+        shutil.rmtree(folder)
+    done = subprocess.run([BINARY, "serve", "--store", store.url, "--listen", "127.0.0.1:0", "--ca-file", trusted],
+                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                          timeout=60, check=False)
+    tap.ok(done.returncode != 0 and f"cannot read {trusted}: No such file" in done.stdout,
+           "a server does not start without the file", done.stdout)
+
+
 def main():
     tap = Tap()
     folder = tempfile.mkdtemp(prefix="weft-secrets-")
@@ -223,6 +286,7 @@ def main():
         command(tap, server, port)
         calls.close()
         tap.equal(server.stop(), 0, "the server stops by itself")
+        authorities(tap, store)
     finally:
         shutil.rmtree(folder)
         upstream.shutdown()

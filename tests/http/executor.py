@@ -14,6 +14,7 @@ Over two servers (SQLite: one) and the web server of tests/upstream.
 
 Prints TAP and figures.
 """
+import datetime
 import json
 import os
 import random
@@ -26,6 +27,7 @@ from harness import BUILD, FAULTS, SANITIZED, STORE, Calls, Tap, doctor, metric_
 SOAK = os.environ.get("WEFT_SOAK") == "1"
 CALLS, KILLS = (20000, 12) if SOAK else (1000, 3)
 CANCEL_HERE_S, CANCEL_THERE_S = (0.3, 1.0) if SANITIZED else (0.05, 0.25)
+LARGE = 8 << 20  # the default of response_max
 SLACK_S = 5 if SANITIZED else 2
 
 
@@ -58,7 +60,7 @@ def put(calls, name, url, **settings):
 
 
 def call(calls, endpoint, path, **rest):
-    spec = {key: rest.pop(key) for key in ("lane", "policy", "key") if key in rest}
+    spec = {key: rest.pop(key) for key in ("lane", "policy", "key", "deadline_at") if key in rest}
     return calls.good("POST", "/v1/executions", {"kind": "http", **spec,
                                                  "payload": {"endpoint": endpoint, "path": path, **rest}})["id"]
 
@@ -71,6 +73,11 @@ def ended(calls, which, seconds=20):
         return shown["state"] in ("succeeded", "failed", "cancelled", "expired", "skipped")
     until(over, seconds)
     return shown
+
+
+def soon(ms):
+    moment = datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(milliseconds=ms)
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def result(calls, which):
@@ -91,6 +98,13 @@ def answers(tap, calls, upstream):
     ended(calls, which)
     tap.ok(set(result(calls, which)) & {"body_text", "body_base64"}, "bytes that are not JSON are kept",
            str(result(calls, which)))
+    which = call(calls, "mock", f"/bytes/{LARGE}")
+    tap.equal(ended(calls, which)["state"], "succeeded", "an answer of 8 MiB is a result")
+    shown = result(calls, which)
+    size = len(shown.get("body_text", "")) or len(shown.get("body_base64", "")) // 4 * 3
+    tap.ok(LARGE <= size <= LARGE + 2, "that is read whole", str(size))
+    shown = ended(calls, call(calls, "mock", f"/bytes/{LARGE + 1}"))
+    tap.equal(shown["error"]["class"], "http_too_large", "a byte more is too much")
     which = call(calls, "mock", "/v1/chat/completions", body={"model": "m", "stream": True, "messages": []},
                  stream=True)
     tap.equal(ended(calls, which)["state"], "succeeded", "a stream is folded")
@@ -113,6 +127,26 @@ def retries(tap, calls, upstream):
     seen = [row for row in upstream.seen()["seen"] if row["execution"] == which]
     tap.equal([row["count"] for row in seen], [1] * len(seen), "once for each lease")
     tap.equal([row["epoch"] for row in seen], list(range(1, len(seen) + 1)), "and each lease is a new one")
+
+
+def times(tap, calls, upstream):
+    """A call is over before its attempt, whatever the endpoint allows."""
+    before = upstream.open()["left"]
+    limits = [(3000, None, "until the timeout of the attempt"), (0, 3000, "until the deadline"),
+              (3000, 60000, "until the timeout of the attempt")]
+    made = []
+    for attempt_ms, left_ms, said in limits:
+        policy = {"max_attempts": 1, "attempt_timeout_ms": attempt_ms}
+        rest = {"deadline_at": soon(left_ms)} if left_ms else {}
+        made.append((call(calls, "mock", "/delay/20000", policy=policy, **rest), said))
+    for which, said in made:
+        shown = ended(calls, which)
+        tap.equal((shown["state"], (shown["error"] or {}).get("class")), ("failed", "http_timeout"),
+                  f"a call that has not ended {said} fails by itself")
+        tap.ok(said in shown["error"]["message"], "and says why", shown["error"]["message"])
+        attempts = calls.good("GET", f"/v1/executions/{which}/attempts")["items"]
+        tap.equal([one["ended"] for one in attempts], ["failed"], "its attempt did not time out")
+    tap.ok(until(lambda: upstream.open()["left"] >= before + len(made), SLACK_S), "the upstream sees the hang-ups")
 
 
 # ---- Flows --------------------------------------------------------------------------------------
@@ -296,15 +330,33 @@ def main():
         pause(1.2)  # the other servers know it after their next poll
         answers(tap, calls, upstream)
         retries(tap, calls, upstream)
+        times(tap, calls, upstream)
         flows(tap, calls, upstream)
         cancels(tap, servers, calls, upstream)
         breaks(tap, servers, calls, upstream)
         idle = [metric_sum(metrics(server), "weft_call_aborted_total") for server in servers]
         tap.ok(sum(idle) > 0, "aborted calls are counted")
+        found = [metrics(server) for server in servers]
+        for name, good in (('weft_calls_total{namespace="default",endpoint="mock",code="200"}', lambda n: sum(n) > 3),
+                           ('weft_calls_total{namespace="default",endpoint="mock",code="404"}', lambda n: sum(n) == 1),
+                           ('weft_calls_total{namespace="default",endpoint="mock",code="http_broken"}',
+                            lambda n: sum(n) == 1),
+                           ('weft_calls_total{namespace="default",endpoint="broken",code="500"}', lambda n: sum(n) > 4),
+                           ('weft_calls_in_flight{namespace="default",endpoint="mock"}', lambda n: sum(n) == 0),
+                           ('weft_call_breaker_state{namespace="default",endpoint="broken"}', lambda n: 0 in n)):
+            numbers = [one[name] for one in found if name in one]
+            tap.ok(numbers and good(numbers), f"the metrics have {name}", str(numbers))
+        shown = [Calls(server).good("GET", "/v1/endpoints/mock") for server in servers]
+        tap.ok(sum(one["answers"]["2xx"] for one in shown) > 0 and sum(one["answers"]["4xx"] for one in shown) == 1,
+               "the endpoint has its answers by status", str(shown))
+        tap.equal({(one["breaker"], one["in_flight"]) for one in shown}, {("closed", 0)},
+                  "the state of its breaker, and its calls")
         for server in servers:
             server.kill()
         servers = [serve(store, "--executor", "off")]
         calls = Calls(servers[0])
+        tap.ok(until(lambda: calls.good("GET", "/v1/replicas")["items"][0]["carries"] == [], 10),
+               "a server with --executor=off carries nothing out", str(calls.good("GET", "/v1/replicas")))
         which = call(calls, "mock", "/ok")
         pause(1.5)
         tap.equal(calls.good("GET", f"/v1/executions/{which}")["state"], "ready", "with --executor=off it stays ready")

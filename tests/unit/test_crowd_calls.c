@@ -443,14 +443,6 @@ static void test_stop(void)
     weft_crowd_stop(NULL);
 }
 
-static void test_start(void)
-{
-    struct weft_crowd *crowd = NULL;
-    const struct weft_crowd_config config = {.ca_file = "/no/such/file"};
-    ok(weft_crowd_start(&config, &crowd, &err) == WEFT_INVALID_VALUE, "no such file: %s", err.text);
-    is_str(err.field, "ca_file", "the field is named");
-}
-
 int main(void)
 {
     upstream = upstream_start();
@@ -463,7 +455,6 @@ int main(void)
     test_abort();
     test_waiting();
     test_stop();
-    test_start();
     upstream_stop(&upstream);
     return tap_done();
 }

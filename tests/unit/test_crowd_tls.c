@@ -168,14 +168,25 @@ static void stop_nginx(void)
 
 /* ---- Calls ----------------------------------------------------------------------------------- */
 
+static void trust_ours(struct weft_crowd *crowd)
+{
+    char path[200], pem[8192] = "";
+    (void)snprintf(path, sizeof(path), "%s/ca.pem", folder);
+    FILE *file = fopen(path, "re");
+    if (!file || fread(pem, 1, sizeof(pem) - 1, file) == 0)
+        abort();
+    (void)fclose(file);
+    weft_crowd_trust(crowd, pem);
+}
+
 static struct weft_crowd *start(bool trusting)
 {
-    char path[200];
     struct weft_crowd *crowd = NULL;
-    (void)snprintf(path, sizeof(path), "%s/ca.pem", folder);
-    const struct weft_crowd_config config = {.ca_file = trusting ? path : NULL};
+    const struct weft_crowd_config config = {.threads = 1};
     if (weft_crowd_start(&config, &crowd, &err) != WEFT_OK)
         abort();
+    if (trusting)
+        trust_ours(crowd);
     return crowd;
 }
 
@@ -250,6 +261,25 @@ static void test_untrusted(void)
     }
 }
 
+/* The connection that was made under the authority is not used without it. */
+static void test_changed_trust(void)
+{
+    struct weft_crowd *crowd = start(false);
+    for (int i = 0; i < 4; i++) {
+        struct taken taken;
+        bool trusting = i % 2 == 1;
+        if (trusting)
+            trust_ours(crowd);
+        else if (i > 0)
+            weft_crowd_trust(crowd, NULL);
+        call(crowd, "127.0.0.1", "/ok", &taken);
+        is_int(taken.end.failure, trusting ? WEFT_HTTP_ANSWERED : WEFT_HTTP_UNTRUSTED, "%s: %s",
+               trusting ? "trusted from now on" : "not trusted any more", taken.text);
+        taken_done(&taken);
+    }
+    weft_crowd_stop(crowd);
+}
+
 static void test_many(void)
 {
     enum { CALLS = 120 };
@@ -283,6 +313,7 @@ int main(void)
     } else {
         test_answers();
         test_untrusted();
+        test_changed_trust();
         test_many();
     }
     stop_nginx();

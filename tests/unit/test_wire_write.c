@@ -72,13 +72,15 @@ static const struct trip trip[] = {
      "\"payload\":[ 1 ],\"content_type\":\"application/json\",\"priority\":-32768,"
      "\"tenant\":\"t\",\"tags\":{\"a\":\"b\"},\"created_at\":\"2026-01-01T00:00:00.001Z\","
      "\"deadline_at\":\"2026-01-01T00:00:00.002Z\","
+     "\"attempt_deadline_at\":\"2026-01-01T00:00:00.004Z\","
      "\"lease_expires_at\":\"2026-01-01T00:00:00.003Z\",\"lease_ms\":30000,\"flow_id\":null,"
      "\"node\":null,"
      "\"upstream\":{}}"},
     {"claimed without a payload", &weft_wire_claimed,
      "{\"id\":" ID ",\"epoch\":1,\"attempt\":2,\"lane\":\"l\",\"kind\":\"k\","
      "\"content_type\":\"application/json\",\"priority\":0,\"tenant\":null,\"tags\":{},"
-     "\"created_at\":null,\"deadline_at\":null,\"lease_expires_at\":null,\"lease_ms\":0,\"flow_"
+     "\"created_at\":null,\"deadline_at\":null,\"attempt_deadline_at\":null,"
+     "\"lease_expires_at\":null,\"lease_ms\":0,\"flow_"
      "id\":null,"
      "\"node\":null,\"upstream\":{}}"},
     {"renew", &weft_wire_renew,
@@ -160,7 +162,8 @@ static const struct trip trip[] = {
     {"replica", &weft_wire_replica,
      "{\"id\":" ID ",\"host\":\"h\",\"pid\":7,\"version\":\"1.2.3\",\"url\":\"http://h:1\","
      "\"state\":\"dead\",\"started_at\":\"2026-01-01T00:00:00.001Z\","
-     "\"seen_at\":\"2026-01-01T00:00:00.002Z\",\"settings\":{\"a\":[1, {}]}}"},
+     "\"seen_at\":\"2026-01-01T00:00:00.002Z\",\"carries\":[\"http\"],"
+     "\"settings\":{\"a\":[1, {}]}}"},
     {"scanner", &weft_wire_scanner,
      "{\"name\":\"n\",\"replica\":" ID ",\"host\":\"h\",\"enabled\":true,\"interval_ms\":1000,"
      "\"batch\":5,\"pause_ms\":100,\"namespace\":\"x\",\"partitions\":[0,127],\"passes\":9,"
@@ -180,7 +183,8 @@ static const struct trip trip[] = {
     {"claimed node", &weft_wire_claimed,
      "{\"id\":" ID ",\"epoch\":1,\"attempt\":2,\"lane\":\"l\",\"kind\":\"k\","
      "\"content_type\":null,\"priority\":0,\"tenant\":null,\"tags\":{},"
-     "\"created_at\":null,\"deadline_at\":null,\"lease_expires_at\":null,\"lease_ms\":0,"
+     "\"created_at\":null,\"deadline_at\":null,\"attempt_deadline_at\":null,"
+     "\"lease_expires_at\":null,\"lease_ms\":0,"
      "\"flow_id\":" ID ",\"node\":\"n\",\"upstream\":{"
      "\"a\":{\"id\":" ID ",\"state\":\"succeeded\",\"result\":{\"x\": 1},"
      "\"content_type\":\"application/json\"},"

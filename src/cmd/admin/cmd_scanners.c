@@ -233,6 +233,16 @@ static void put_scanners_of(struct weft_table *table, const void *item)
     weft_table_cell(table, "%s", all == 0 ? "-" : on == all ? "all" : on == 0 ? "none" : names);
 }
 
+/* What it carries out itself; "-" is nothing. */
+static void put_carries(struct weft_table *table, const void *item)
+{
+    const struct weft_replica *one = item;
+    weft_table_cell(table, "%s",
+                    one->carries_count == 0 ? "-"
+                                            : weft_joined(weft_table_arena(table), one->carries,
+                                                          one->carries_count, " "));
+}
+
 #define AT(member) offsetof(struct row, replica.member)
 static const struct weft_column replica_columns[] = {
     {"REPLICA", WEFT_LEFT, 0, put_short_id, AT(id)},
@@ -243,6 +253,7 @@ static const struct weft_column replica_columns[] = {
     {"UP", WEFT_RIGHT, 0, NULL, 0},
     {"SEEN", WEFT_RIGHT, 0, weft_cell_ago, AT(seen_us)},
     {"URL", WEFT_LEFT, 3, weft_cell_text, AT(url)},
+    {"CARRIES", WEFT_LEFT, 0, put_carries, 0},
     {"SCANNERS", WEFT_LEFT, 1, put_scanners_of, 0},
 };
 
@@ -279,8 +290,10 @@ const struct weft_command weft_command_replicas = {
     .summary = "show the servers that share the store",
     .about =
         "Each server says every 5 s that it lives; one that was not heard of for 15 s is shown as "
-        "dead. A server that stops in order leaves the list. SCANNERS tells which of them it runs: "
-        "all, none, or their names. HOST, PID and URL tell where it is, VERSION what it runs, UP "
+        "dead. A server that stops in order leaves the list. CARRIES tells which kinds of "
+        "executions it carries out itself: http, or - for a server with --executor=off. SCANNERS "
+        "tells which of them it runs: all, none, or their names. HOST, PID and URL tell where it "
+        "is, VERSION what it runs, UP "
         "how long it has been up, SEEN when it was last heard of. REPLICA is the end of the id "
         "that it gave itself when it started.",
     .example = "weft replicas\nweft replicas --store postgres:///weft --json",

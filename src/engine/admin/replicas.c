@@ -8,6 +8,7 @@
 #include "engine/admin/replicas.h"
 
 #include "base/arena.h"
+#include "base/json.h"
 #include "engine/engine_state.h"
 #include "wire/wire.h"
 
@@ -95,6 +96,31 @@ struct weft_replica weft_replica_shown(const struct weft_replica_row *row, weft_
         .seen_us = row->seen_us,
         .settings = row->settings,
     };
+}
+
+/* A server of an older version says nothing of it. */
+const char *const *weft_replica_carries(const struct weft_replica_row *row,
+                                        struct weft_arena *arena, size_t *ret_count)
+{
+    struct weft_json value, list = {0};
+    struct weft_json_iter member, item;
+    *ret_count = 0;
+    if (!row->settings ||
+        weft_json_check(row->settings, strlen(row->settings), &value, NULL) != WEFT_OK ||
+        value.kind != WEFT_JSON_OBJECT)
+        return NULL;
+    weft_json_iter_init(&member, &value);
+    while (weft_json_next(&member))
+        if (weft_json_is(&member.key, "carries") && member.value.kind == WEFT_JSON_ARRAY)
+            list = member.value;
+    if (!list.text)
+        return NULL;
+    const char **kind = weft_new_array(arena, const char *, list.size); /* more than there can be */
+    weft_json_iter_init(&item, &list);
+    while (weft_json_next(&item))
+        if (weft_json_string(&item.value, arena, &kind[*ret_count], NULL) == WEFT_OK)
+            ++*ret_count;
+    return kind;
 }
 
 struct weft_scanners weft_replica_scanners(const struct weft_replica_rows *rows, weft_usec now_us,

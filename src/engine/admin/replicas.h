@@ -41,8 +41,12 @@ WEFT_MUST_CHECK enum weft_rc weft_engine_replicas(struct weft_engine *engine,
                                                   struct weft_replica_rows *ret_rows,
                                                   struct weft_err *err);
 
-/* The row as callers see it; now_us is the store's. Texts are borrowed from the row. */
+/* The row as callers see it, without what it carries; now_us is the store's. Texts are borrowed. */
 struct weft_replica weft_replica_shown(const struct weft_replica_row *row, weft_usec now_us);
+
+/* The kinds that the settings in a row say it carries out itself (core/carried.h); in the arena. */
+const char *const *weft_replica_carries(const struct weft_replica_row *row,
+                                        struct weft_arena *arena, size_t *ret_count);
 
 /* The scanners of the living replicas, in the order of the rows; in the arena. */
 struct weft_scanners weft_replica_scanners(const struct weft_replica_rows *rows, weft_usec now_us,

@@ -125,9 +125,11 @@ struct weft_batch_page {
     struct weft_id after; /* zeros: from the beginning; moves on */
     bool good;            /* those that succeeded; else those that ended otherwise */
     uint32_t members;     /* at most so many are looked at */
+    size_t bytes;         /* and none behind the one with which results are so many; 0: no limit */
     struct weft_batch_answer *item;
     size_t count;
-    size_t looked; /* members; fewer than `members`: these were the last */
+    size_t looked; /* members */
+    bool last;     /* there are no more */
 };
 /* The next lines in the order of the file. Members that live are passed over. */
 WEFT_MUST_CHECK enum weft_rc weft_engine_batch_answers(struct weft_engine *engine,

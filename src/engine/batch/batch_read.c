@@ -234,17 +234,23 @@ enum weft_rc weft_engine_batch_answers(struct weft_engine *engine, const struct 
 {
     struct weft_call call;
     struct weft_rows rows = {0};
-    *weft_call_batch_lines(&call, arena) = (struct weft_batch_lines_in){
-        .batch = *id, .after = page->after, .good = page->good, .most = page->members};
+    *weft_call_batch_lines(&call, arena) =
+        (struct weft_batch_lines_in){.batch = *id,
+                                     .after = page->after,
+                                     .good = page->good,
+                                     .most = page->members,
+                                     .bytes = page->bytes ? (int64_t)page->bytes : INT64_MAX};
     enum weft_rc rc = weft_tx_once(engine, WEFT_TX_READ, &call, arena, &rows, err);
     if (rc)
         return rc;
     page->item = weft_new_array(arena, struct weft_batch_answer, rows.count + 1);
     page->count = 0;
     page->looked = rows.count;
+    size_t bytes = 0;
     for (size_t i = 0; i < rows.count; i++) {
         const struct weft_batch_lines_out *row = &weft_out_batch_lines(&rows)[i];
         page->after = row->id;
+        bytes += row->result.size;
         if (!row->state.set || (row->state.value == WEFT_STATE_SUCCEEDED) != page->good)
             continue;
         page->item[page->count++] =
@@ -256,5 +262,6 @@ enum weft_rc weft_engine_batch_answers(struct weft_engine *engine, const struct 
                                        .error_class = row->error_class,
                                        .error_message = row->error_message};
     }
+    page->last = rows.count < page->members && (page->bytes == 0 || bytes < page->bytes);
     return WEFT_OK;
 }

@@ -437,6 +437,7 @@ static void give(struct weft_claiming *all, struct weft_want *want, const struct
         .tenant = *queue->tenant_name ? queue->tenant_name : NULL,
         .created_us = row->created,
         .deadline_us = row->deadline.value,
+        .attempt_deadline_us = row->attempt_deadline.value,
         .lease_expires_us = row->due,
         .flow = row->flow.value,
     };

@@ -59,6 +59,7 @@ struct weft_joint_call {
      * gets executions of every target.
      */
     const char *const *target;
+    bool calls;               /* completions: results of HTTP calls that this server has made */
     weft_usec asked_us;       /* claims: boot time when the last of them came; 0: now */
     void *answer;             /* one weft_lease_result or weft_submit_result for each item; */
                               /* of claims one weft_claim_result for all, set on success */

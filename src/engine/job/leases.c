@@ -101,19 +101,30 @@ static enum weft_rc renew_body(struct weft_tx *tx, void *context, struct weft_er
 
 /* ---- Complete -------------------------------------------------------------------------------- */
 
-static enum weft_rc check_complete(const void *lease, struct weft_err *err)
+static enum weft_rc check_result(const struct weft_complete *item, size_t most,
+                                 struct weft_err *err)
 {
-    const struct weft_complete *item = lease;
-    if (item->result_size > WEFT_PAYLOAD_MAX)
+    if (item->result_size > most)
         return weft_fail_field(err, WEFT_TOO_LARGE, "result",
-                               "the result has %zu bytes, at most %d are allowed",
-                               item->result_size, WEFT_PAYLOAD_MAX);
+                               "the result has %zu bytes, at most %zu are allowed",
+                               item->result_size, most);
     if (!item->result && item->result_size > 0)
         return weft_invalid(err, "result", "result is NULL but result_size is %zu",
                             item->result_size);
     if (item->content_type && !*item->content_type)
         return weft_invalid(err, "content_type", "content_type is empty");
     return weft_text_check(item->content_type, WEFT_CONTENT_TYPE_MAX, "content_type", err);
+}
+
+static enum weft_rc check_complete(const void *lease, struct weft_err *err)
+{
+    return check_result(lease, WEFT_PAYLOAD_MAX, err);
+}
+
+/* The answer of another server is as large as its endpoint allows. */
+static enum weft_rc check_call(const void *lease, struct weft_err *err)
+{
+    return check_result(lease, WEFT_CALL_RESULT_MAX, err);
 }
 
 static bool ask_complete(struct weft_tx *tx, void *context, struct weft_call *ret_call)
@@ -303,7 +314,7 @@ static enum weft_rc decide_body(struct weft_tx *tx, void *context, struct weft_e
 /* ---- The operations -------------------------------------------------------------------------- */
 
 /* Delay and release in the order of enum weft_put_back_kind. */
-enum { RENEW, COMPLETE, FAIL, DELAY, RELEASE };
+enum { RENEW, COMPLETE, FAIL, DELAY, RELEASE, COMPLETE_CALLS };
 
 static const struct weft_lease_op ops[] = {
     [RENEW] = {.item_size = sizeof(struct weft_renew), .check = check_renew, .body = renew_body},
@@ -328,6 +339,11 @@ static const struct weft_lease_op ops[] = {
                  .body = decide_body,
                  .decide = decide_put_back,
                  .asked = WEFT_ENDED_RELEASED},
+    [COMPLETE_CALLS] = {.item_size = sizeof(struct weft_complete),
+                        .check = check_call,
+                        .body = complete_body,
+                        .asked = WEFT_ENDED_COMPLETED,
+                        .bytes = result_bytes},
 };
 
 enum weft_rc weft_engine_renew(struct weft_engine *engine, const struct weft_renew *item,
@@ -376,14 +392,20 @@ enum weft_rc weft_engine_complete(struct weft_engine *engine, const struct weft_
     return run_cut(engine, &ops[COMPLETE], item, count, arena, ret_answer, err);
 }
 
+static const struct weft_lease_op *op_of(const struct weft_joint_call *call)
+{
+    return &ops[call->calls ? COMPLETE_CALLS : COMPLETE];
+}
+
 void weft_complete_begin(struct weft_engine *engine, struct weft_joint_call *call,
                          struct weft_arena *arena)
 {
     (void)engine;
-    if (fit_items(&ops[COMPLETE], call->item, call->count) < call->count)
+    const struct weft_lease_op *op = op_of(call);
+    if (fit_items(op, call->item, call->count) < call->count)
         return;
     struct weft_lease_call *lease = weft_new(arena, struct weft_lease_call);
-    *lease = weft_lease_call(&ops[COMPLETE], call->item, call->count, call->arena, call->answer);
+    *lease = weft_lease_call(op, call->item, call->count, call->arena, call->answer);
     struct weft_chunks chunks = weft_lease_begin(lease, arena);
     if (chunks.count != 1)
         return;
@@ -402,8 +424,8 @@ void weft_complete_end(struct weft_tx *tx, struct weft_joint_call *call, struct 
     (void)arena;
     call->err = part->err;
     if (!part->joins)
-        call->rc = weft_engine_complete(tx->engine, call->item, call->count, call->arena,
-                                        call->answer, &call->err);
+        call->rc = run_cut(tx->engine, op_of(call), call->item, call->count, call->arena,
+                           call->answer, &call->err);
     else if (part->fate == WEFT_PART_DONE || part->fate == WEFT_PART_FAILED)
         call->rc = weft_lease_end_chunk(tx, lease, part->err.rc, &call->err);
     else {

@@ -25,23 +25,13 @@ void weft_engine_on_carrier(struct weft_engine *engine, weft_carrier_fn *fn, voi
     engine->carrier_context = context;
 }
 
-/* Whether the settings of a replica say that it carries `kind` out. */
-static bool carries(const char *settings, const char *kind)
+static bool carries(const struct weft_replica_row *row, const char *kind, struct weft_arena *arena)
 {
-    struct weft_json value;
-    struct weft_json_iter member, item;
-    if (!settings || weft_json_check(settings, strlen(settings), &value, NULL) ||
-        value.kind != WEFT_JSON_OBJECT)
-        return false;
-    weft_json_iter_init(&member, &value);
-    while (weft_json_next(&member)) {
-        if (!weft_json_is(&member.key, "carries") || member.value.kind != WEFT_JSON_ARRAY)
-            continue;
-        weft_json_iter_init(&item, &member.value);
-        while (weft_json_next(&item))
-            if (weft_json_is(&item.value, kind))
-                return true;
-    }
+    size_t count;
+    const char *const *kinds = weft_replica_carries(row, arena, &count);
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(kinds[i], kind) == 0)
+            return true;
     return false;
 }
 
@@ -52,8 +42,8 @@ static enum weft_rc count_carriers(struct weft_why_carried *all, const char *kin
     enum weft_rc rc = weft_engine_replicas(all->engine, all->arena, &rows, err);
     weft_usec now_us = weft_clock_now(all->engine->clock);
     for (size_t i = 0; i < rows.count && !rc; i++)
-        all->carriers +=
-            weft_replica_shown(&rows.item[i], now_us).alive && carries(rows.item[i].settings, kind);
+        all->carriers += weft_replica_shown(&rows.item[i], now_us).alive &&
+                         carries(&rows.item[i], kind, all->arena);
     return rc;
 }
 

@@ -253,7 +253,7 @@ static enum weft_rc send_next(struct weft_request *request, struct weft_buf *out
 
 /*
  * The next lines of a batch. How many members are looked at depends on how large the lines before
- * were, so that a part stays around a MiB whatever their results are.
+ * were, so that a part stays around a MiB whatever their results are; a single one may be larger.
  */
 static enum weft_rc send_lines(struct weft_request *request, struct weft_buf *out, bool *ret_last,
                                struct weft_err *err)
@@ -264,13 +264,14 @@ static enum weft_rc send_lines(struct weft_request *request, struct weft_buf *ou
     do {
         if (page->members == 0)
             page->members = FEWEST;
+        page->bytes = LARGE;
         enum weft_rc rc =
             weft_engine_batch_answers(request->server->engine, &one->id, page, request->arena, err);
         if (rc)
             return rc;
         for (size_t i = 0; i < page->count; i++)
             weft_batch_line_add(out, &page->item[i], page->good);
-        *ret_last = page->looked < page->members;
+        *ret_last = page->last;
         if (out->size < SMALL && page->members < MOST)
             page->members = page->members * 4 < MOST ? page->members * 4 : MOST;
         else if (out->size > LARGE && page->members > FEWEST)

@@ -236,6 +236,9 @@ static void add_figures(struct weft_request *request, struct weft_buf *out)
         put_process(&figures->text);
         put_clock(weft_engine_clock(request->server->engine), &figures->text);
         put_transactions(request->server->engine, &figures->text);
+        if (request->server->endpoint_metrics)
+            request->server->endpoint_metrics(request->server->endpoint_health_context,
+                                              request->arena, &figures->text);
     }
     weft_buf_add(out, figures->text.data, figures->text.size);
     pthread_mutex_unlock(&figures->lock);

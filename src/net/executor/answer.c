@@ -45,8 +45,6 @@ static void add_text(struct weft_json_writer *json, const char *data, size_t siz
 static void add_body(struct weft_json_writer *json, const char *data, size_t size)
 {
     struct weft_json value;
-    if (size == 0)
-        return;
     if (weft_json_check_inside(data, size, RESULT_LEVELS, &value, NULL) == WEFT_OK) {
         weft_json_key(json, "body");
         weft_json_put_raw(json, value.text, value.size);
@@ -70,25 +68,57 @@ static void add_cut_body(struct weft_json_writer *json, const char *data, size_t
     weft_json_add_i64(json, "body_bytes", (int64_t)size);
 }
 
+static void begin(struct weft_json_writer *json, const struct weft_outgoing *out,
+                  struct weft_buf *buf)
+{
+    weft_json_writer_init(json, buf);
+    weft_json_begin_object(json);
+    weft_json_add_i64(json, "status", out->status);
+    weft_json_add_object(json, "headers");
+    if (out->content_type)
+        weft_json_add_text(json, "content-type", out->content_type);
+    if (out->request_id)
+        weft_json_add_text(json, "x-request-id", out->request_id);
+    weft_json_end_object(json);
+}
+
+static const char *body_of(const struct weft_outgoing *out, const struct weft_folded *folded,
+                           size_t *ret_size)
+{
+    *ret_size = folded ? folded->size : out->body.size;
+    return folded ? folded->data : out->body.data;
+}
+
 bool weft_answer_write(const struct weft_outgoing *out, const struct weft_folded *folded,
-                       size_t body_max, struct weft_buf *buf)
+                       struct weft_buf *buf)
 {
     struct weft_json_writer json;
-    const char *data = folded ? folded->data : out->body.data;
-    size_t size = folded ? folded->size : out->body.size;
-    weft_json_writer_init(&json, buf);
-    weft_json_begin_object(&json);
-    weft_json_add_i64(&json, "status", out->status);
-    weft_json_add_object(&json, "headers");
-    if (out->content_type)
-        weft_json_add_text(&json, "content-type", out->content_type);
-    if (out->request_id)
-        weft_json_add_text(&json, "x-request-id", out->request_id);
-    weft_json_end_object(&json);
-    if (size <= body_max)
+    size_t size;
+    const char *data = body_of(out, folded, &size);
+    begin(&json, out, buf);
+    if (size > 0)
         add_body(&json, data, size);
-    else
+    weft_json_end_object(&json);
+    if (!buf->full || size == 0)
+        return !buf->full;
+    weft_buf_clear(buf);
+    begin(&json, out, buf);
+    add_base64(&json, data, size);
+    weft_json_end_object(&json);
+    return !buf->full;
+}
+
+bool weft_answer_write_cut(const struct weft_outgoing *out, const struct weft_folded *folded,
+                           size_t body_max, struct weft_buf *buf)
+{
+    struct weft_json_writer json;
+    size_t size;
+    const char *data = body_of(out, folded, &size);
+    begin(&json, out, buf);
+    if (size > body_max)
         add_cut_body(&json, data, size, body_max);
+    else if (size > 0)
+        add_body(&json, data, size);
     weft_json_end_object(&json);
     return !buf->full;
 }

@@ -197,7 +197,8 @@ static bool begin(struct weft_executor *executor, struct weft_outgoing *out,
     bool lets =
         !out->begun || weft_breaker_begin(&out->target->breaker, weft_boot_us(), &out->ticket);
     out->begun &= lets;
-    out->target->in_flight += lets;
+    if (lets)
+        weft_figures_begun(executor, out->target);
     pthread_mutex_unlock(&executor->lock);
     if (!lets)
         weft_outgoing_release(out, 0);
@@ -218,7 +219,7 @@ static void begin_all(struct weft_executor *executor, const struct weft_executor
             TAILQ_INSERT_TAIL(&executor->running, out, link);
             weft_map_put(&executor->by_id, &out->id, sizeof(out->id), out);
             executor->runs++;
-            weft_outgoing_begin(out, item->deadline_us);
+            weft_outgoing_begin(out, item);
             continue;
         }
         put_over(executor, out);
@@ -241,6 +242,7 @@ static struct weft_joint_call complete_call(struct weft_executor *executor,
                                     .ns = "default",
                                     .item = item,
                                     .count = batch->count,
+                                    .calls = true,
                                     .answer = batch->answer,
                                     .arena = arena};
 }

@@ -237,6 +237,7 @@ static const struct weft_executor_ops real_ops = {
     .stop = weft_crowd_stop,
     .call = weft_crowd_call,
     .abort = weft_crowd_abort,
+    .trust = weft_crowd_trust,
     .endpoint = weft_endpoint_get,
     .release = weft_endpoint_release,
 };
@@ -277,6 +278,12 @@ void weft_executor_start(struct weft_executor *executor)
 {
     executor->started = true;
     weft_thread_start(&executor->thread, "weft-executor", run_thread, executor);
+}
+
+void weft_executor_trust(struct weft_executor *executor, const char *pem)
+{
+    if (executor)
+        executor->ops.trust(executor->crowd, pem);
 }
 
 void weft_executor_quiesce(struct weft_executor *executor, weft_usec until_us)

@@ -27,6 +27,8 @@
 #include "engine/tx/commit_effects.h"
 #include "fetch/crowd.h"
 
+struct weft_arena;
+struct weft_buf;
 struct weft_engine;
 struct weft_executor; /* opaque */
 struct weft_metrics;
@@ -39,6 +41,7 @@ struct weft_executor_ops {
     void (*stop)(struct weft_crowd *crowd);
     struct weft_transfer *(*call)(struct weft_crowd *crowd, const struct weft_crowd_call *call);
     void (*abort)(struct weft_crowd *crowd, struct weft_transfer *transfer);
+    void (*trust)(struct weft_crowd *crowd, const char *pem);
     const struct weft_known_endpoint *(*endpoint)(struct weft_engine *engine, const char *ns,
                                                   const char *name);
     void (*release)(const struct weft_known_endpoint *endpoint);
@@ -68,6 +71,9 @@ void weft_executor_quiesce(struct weft_executor *executor, weft_usec until_us);
 bool weft_executor_stop(struct weft_executor *executor);
 void weft_executor_free(struct weft_executor *executor);
 
+/* Authorities to trust besides the system's, as weft_crowd_trust() takes them. */
+void weft_executor_trust(struct weft_executor *executor, const char *pem);
+
 /* These queues have work, or room: any queues, of which the executor takes its own. */
 void weft_executor_wake(struct weft_executor *executor, const struct weft_woken *woken,
                         size_t count);
@@ -77,6 +83,9 @@ void weft_executor_leases(struct weft_executor *executor, const int32_t *worker,
 /* As weft_endpoint_health_fn (net/server.h); the context is the executor. */
 void weft_executor_health(void *context, const char *ns, const char *name,
                           struct weft_endpoint_health *ret_health);
+
+/* As weft_endpoint_metrics_fn (net/server.h): appends what GET /metrics shows by endpoint. */
+void weft_executor_metrics(void *context, struct weft_arena *arena, struct weft_buf *out);
 
 /* As weft_carrier_fn (engine/limit/why.h). */
 void weft_executor_carrier(void *context, const char *ns, const char *target,

@@ -26,7 +26,9 @@ enum {
     WEFT_EXECUTOR_WOKEN_MAX = 256,   /* queues that wakes name between two cycles; more: all */
     WEFT_EXECUTOR_WORKERS_MAX = 256, /* likewise workers */
     WEFT_EXECUTOR_LEASE_MS = 60000,
-    WEFT_EXECUTOR_BYTES = 256 << 20, /* of answers in memory, before calls are given up */
+    WEFT_CALL_TARGETS = 200,         /* endpoints with metrics of their own */
+    WEFT_CALL_CODES = 24,            /* statuses and error classes of one of them */
+    WEFT_EXECUTOR_BYTES = 256 << 20, /* in memory, before calls are given up */
 };
 
 /* ---- Targets: target.c ----------------------------------------------------------------------- */
@@ -38,6 +40,16 @@ enum {
 struct weft_target_auth {
     size_t holders;
     const struct weft_secret *secret, *header;
+};
+
+/* Calls that ended, by their status or their error class. */
+struct weft_call_counts {
+    struct {
+        char code[24];
+        uint64_t count;
+    } item[WEFT_CALL_CODES];
+    size_t count;
+    uint64_t others;
 };
 
 /* What calls go to: an endpoint of a namespace, or URLs of their own. */
@@ -52,7 +64,8 @@ struct weft_target {
     struct weft_breaker breaker;
     size_t in_flight; /* from the claim to the end of the transfer */
     uint64_t answers[5], failed;
-    weft_usec used_us; /* boot time; a claim or an end */
+    struct weft_call_counts *counts; /* owned; NULL: it has no metrics of its own */
+    weft_usec used_us;               /* boot time; a claim or an end */
 
     /* Of the look at the ready queues that is under way, or was the last one. */
     uint64_t look;
@@ -76,12 +89,22 @@ size_t weft_target_room(struct weft_executor *executor, struct weft_target *targ
 /* When a target without room for claims has some by itself; WEFT_NEVER. */
 weft_usec weft_target_next(const struct weft_target *target, weft_usec now_us);
 void weft_target_let_go(struct weft_target_auth *auth); /* NULL is fine */
-/* Forgets targets that were not used for long. */
+/* Forgets targets that were not used for long and whose endpoint is gone, or that are many. */
 void weft_targets_slim(struct weft_executor *executor, weft_usec now_us);
 void weft_targets_done(struct weft_executor *executor);
 
-/* ---- Calls: outgoing.c, judge.c, answer.c
- * ------------------------------------------------------------- */
+/* ---- Figures: figures.c; all under the lock ---------------------------------------------------
+ */
+
+void weft_figures_begun(struct weft_executor *executor, struct weft_target *target);
+void weft_figures_ended(struct weft_executor *executor, struct weft_target *target);
+/* A call ended with this status or error class. */
+void weft_figures_count(struct weft_executor *executor, struct weft_target *target,
+                        const char *code);
+void weft_figures_forget(struct weft_executor *executor, struct weft_target *target);
+
+/* ---- Calls: outgoing.c, judge.c, answer.c -----------------------------------------------------
+ */
 
 /* What is to be written about a call that is over. */
 enum weft_outgoing_end {
@@ -113,7 +136,10 @@ struct weft_outgoing {
     struct weft_crowd_header *header; /* count in headers */
     size_t headers;
     struct weft_buf filled; /* the body, when parts of it came from upstreams */
-    size_t response_max;
+    size_t filled_counted;  /* bytes of executor->bytes */
+    size_t response_max;    /* bytes of an answer; of a stream: of what it folds into */
+    int64_t cut_ms;         /* the total timeout, if less was left than the endpoint allows; or 0 */
+    const char *cut_by;     /* static: what ends then */
 
     /* The crowd's until the transfer has ended. */
     int status;
@@ -146,7 +172,7 @@ WEFT_MUST_CHECK enum weft_rc weft_outgoing_read(struct weft_outgoing *out,
                                                 const struct weft_claimed *item);
 WEFT_MUST_CHECK enum weft_rc weft_outgoing_write(struct weft_outgoing *out,
                                                  const struct weft_claimed *item);
-void weft_outgoing_begin(struct weft_outgoing *out, weft_usec deadline_us);
+void weft_outgoing_begin(struct weft_outgoing *out, const struct weft_claimed *item);
 void weft_outgoing_abort(struct weft_outgoing *out); /* fine when it has ended already */
 /* The transfer is over: decides what is to be written. */
 void weft_outgoing_judge(struct weft_outgoing *out);
@@ -157,11 +183,14 @@ void weft_outgoing_free(struct weft_outgoing *out);
 
 /*
  * The result of an answer, or its detail in a failure: its status, some of its headers and its
- * body, cut to body_max bytes. False: it does not fit the buffer.
+ * body. False: it does not fit the buffer. A result keeps all of the body: one that is a text of
+ * many escapes becomes base64 where that makes it fit. A detail cuts it to body_max bytes.
  */
 WEFT_MUST_CHECK bool weft_answer_write(const struct weft_outgoing *out,
-                                       const struct weft_folded *folded, size_t body_max,
-                                       struct weft_buf *buf);
+                                       const struct weft_folded *folded, struct weft_buf *buf);
+WEFT_MUST_CHECK bool weft_answer_write_cut(const struct weft_outgoing *out,
+                                           const struct weft_folded *folded, size_t body_max,
+                                           struct weft_buf *buf);
 
 /* ---- The executor ---------------------------------------------------------------------------- */
 
@@ -184,7 +213,7 @@ struct weft_executor {
     struct weft_crowd *crowd;
     pthread_t thread;
     bool started;
-    _Atomic size_t bytes; /* of answers in memory */
+    _Atomic size_t bytes; /* of answers, and of bodies that took parts of results, in memory */
 
     /* The thread's. */
     struct weft_map target;                  /* by namespace, NUL, name */
@@ -211,7 +240,10 @@ struct weft_executor {
     size_t wokens; /* above the maximum: any queue */
     struct weft_executor_spot *spot;
     size_t spots, spot_room;
-    bool watches; /* a spot has one */
+    bool watches;                                 /* a spot has one */
+    struct weft_target *shown[WEFT_CALL_TARGETS]; /* those with metrics of their own */
+    size_t showns, in_flight;                     /* in_flight: calls of all targets */
+    struct weft_call_counts others;               /* of targets without */
     bool poked, stopping;
     weft_usec stop_us; /* boot time: what is under way then is aborted */
 };

@@ -31,12 +31,15 @@ void weft_outgoing_release(struct weft_outgoing *out, int64_t delay_ms)
     out->delay_ms = delay_ms;
 }
 
-/* Ends the fold; *ended learns what the stream came to. False: there is nothing folded. */
+/*
+ * Ends the fold; *ended learns what the stream came to, or that our side stopped the call in the
+ * middle of its answer. False: there is nothing folded.
+ */
 static bool end_fold(struct weft_outgoing *out, struct weft_http_ended *ended,
                      struct weft_folded *folded)
 {
     struct weft_err *story = &out->story;
-    if (!out->fold || out->no_memory || (ended->failure != WEFT_HTTP_ANSWERED && !story->rc))
+    if (out->no_memory || (!story->rc && (!out->fold || ended->failure != WEFT_HTTP_ANSWERED)))
         return false;
     enum weft_rc rc = story->rc ? story->rc : weft_sse_fold_end(out->fold, folded, story);
     if (rc == WEFT_TOO_LARGE)
@@ -48,6 +51,13 @@ static bool end_fold(struct weft_outgoing *out, struct weft_http_ended *ended,
     else if (folded->kind == WEFT_FOLDED_ERROR)
         ended->status = folded->status;
     return rc == WEFT_OK;
+}
+
+/* It was still under way when the time that the execution had left was over. */
+static bool is_cut(const struct weft_outgoing *out)
+{
+    return out->cut_ms > 0 && out->end.failure == WEFT_HTTP_TIMEOUT &&
+           out->end.phases.total_us >= out->cut_ms * WEFT_MS;
 }
 
 static void fail(struct weft_outgoing *out, const struct weft_http_ended *ended,
@@ -65,7 +75,9 @@ static void fail(struct weft_outgoing *out, const struct weft_http_ended *ended,
         (void)snprintf(out->message, sizeof(out->message), "the server answered %d%s%s",
                        ended->status, made->why ? ": " : "", made->why ? made->why : "");
     else
-        (void)snprintf(out->message, sizeof(out->message), "%s", text ? text : "the call failed");
+        (void)snprintf(
+            out->message, sizeof(out->message), "%s%s%s", text ? text : "the call failed",
+            is_cut(out) ? ": no more was left until the " : "", is_cut(out) ? out->cut_by : "");
 }
 
 /* A wait that the server asks for beats the backoff, as far as the endpoint lets it. */
@@ -89,21 +101,33 @@ static void write_detail(struct weft_outgoing *out, const struct weft_folded *fo
     weft_buf_init(&out->result, DETAIL_MAX);
     /* Escapes may make a text six times as long. */
     for (size_t most = DETAIL_BODY;
-         !weft_answer_write(out, folded, most, &out->result) && most > 64; most /= 2)
+         !weft_answer_write_cut(out, folded, most, &out->result) && most > 64; most /= 2)
         weft_buf_clear(&out->result);
 }
 
 static void succeed(struct weft_outgoing *out, const struct weft_folded *folded)
 {
-    weft_buf_init(&out->result, WEFT_PAYLOAD_MAX);
-    if (weft_answer_write(out, folded, SIZE_MAX, &out->result)) {
+    weft_buf_init(&out->result, WEFT_CALL_RESULT_MAX);
+    if (weft_answer_write(out, folded, &out->result)) {
         out->outcome = WEFT_OUTGOING_COMPLETE;
         return;
     }
     weft_buf_done(&out->result);
     out->result = (struct weft_buf){0};
     weft_outgoing_refuse(out, "http_too_large",
-                         "the answer does not fit a result, which has 1 MiB at most");
+                         "the answer does not fit a result, which has 12 MiB at most");
+}
+
+/* The answer is in the result or in the detail: what came of it need not be kept for the store. */
+static void drop_answer(struct weft_outgoing *out)
+{
+    weft_sse_fold_free(out->fold);
+    out->fold = NULL;
+    weft_buf_done(&out->body);
+    out->body = (struct weft_buf){0};
+    atomic_fetch_sub(&out->executor->bytes, out->counted);
+    out->counted = out->result.size;
+    atomic_fetch_add(&out->executor->bytes, out->counted);
 }
 
 static enum weft_breaker_end learn(struct weft_outgoing *out)
@@ -128,7 +152,21 @@ static enum weft_breaker_end learn(struct weft_outgoing *out)
         read_retry_after(out);
         write_detail(out, folds ? &folded : NULL);
     }
-    return out->no_memory ? WEFT_BREAKER_VOID : made.health;
+    drop_answer(out);
+    /* Neither says anything about the endpoint. */
+    return out->no_memory || is_cut(out) ? WEFT_BREAKER_VOID : made.health;
+}
+
+/* The status of a call that succeeded or failed because of it; otherwise its error class. */
+static const char *code_of(struct weft_outgoing *out)
+{
+    static const char prefix[] = "http_";
+    const char *code = out->error_class;
+    if (out->outcome == WEFT_OUTGOING_COMPLETE)
+        return weft_arena_printf(out->arena, "%d", out->status);
+    if (strncmp(code, prefix, strlen(prefix)) == 0 && code[5] >= '0' && code[5] <= '9')
+        code += strlen(prefix);
+    return code;
 }
 
 static void count(struct weft_outgoing *out)
@@ -136,6 +174,7 @@ static void count(struct weft_outgoing *out)
     struct weft_metrics *metrics = out->executor->metrics;
     const struct weft_crowd_phases *phases = &out->end.phases;
     bool answered = out->end.failure == WEFT_HTTP_ANSWERED && out->status >= 100;
+    weft_figures_count(out->executor, out->target, code_of(out));
     if (answered && out->status < 600)
         out->target->answers[out->status / 100 - 1]++;
     else
@@ -156,8 +195,11 @@ void weft_outgoing_judge(struct weft_outgoing *out)
 {
     struct weft_executor *executor = out->executor;
     struct weft_target *target = out->target;
-    /* A call that was over before its abort reached it has its answer. */
-    bool answered = !out->end.aborted && !out->gone;
+    /*
+     * A call that was over before its abort reached it has its answer; so has one that data()
+     * stopped, because what came is too much or makes no sense.
+     */
+    bool answered = (!out->end.aborted || out->no_memory || out->story.rc) && !out->gone;
     uint64_t random;
     weft_random(&random, sizeof(random));
     enum weft_breaker_end health = answered ? learn(out) : WEFT_BREAKER_VOID;
@@ -169,7 +211,7 @@ void weft_outgoing_judge(struct weft_outgoing *out)
         count(out);
     if (out->begun)
         weft_breaker_end(&target->breaker, out->ticket, health, now_us, random);
-    target->in_flight--;
+    weft_figures_ended(executor, target);
     target->used_us = now_us;
     pthread_mutex_unlock(&executor->lock);
     if (executor->metrics && !answered)

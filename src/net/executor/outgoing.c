@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/id.h"
+#include "core/endpoint.h"
 #include "core/json_fill.h"
 #include "engine/job/execution_read.h"
 #include "weft/weft.h"
@@ -27,6 +28,7 @@ enum {
     FIRST_BYTE_MS = 60000,
     IDLE_MS = 30000,
     TOTAL_MS = 600000,
+    LATER_MS = 1000, /* when there may be memory again */
 };
 
 /* ---- The request ----------------------------------------------------------------------------- */
@@ -40,14 +42,15 @@ static enum weft_rc refuse(struct weft_outgoing *out, const char *error_class,
 
 /* The result of an upstream, which may be too large to have come along. */
 static enum weft_rc read_upstream(struct weft_outgoing *out, const struct weft_upstream *upstream,
-                                  struct weft_json *ret_json, struct weft_err *err)
+                                  struct weft_arena *arena, struct weft_json *ret_json,
+                                  struct weft_err *err)
 {
     struct weft_bytes bytes = {.data = upstream->result, .size = upstream->result_size};
     const struct weft_bytes_of of = {
         .kind = WEFT_BYTES_RESULT, .ns = out->target->ns, .id = upstream->id};
     enum weft_rc rc = WEFT_OK;
     if (upstream->too_large)
-        rc = weft_engine_bytes(out->executor->engine, &of, out->arena, &bytes, err);
+        rc = weft_engine_bytes(out->executor->engine, &of, arena, &bytes, err);
     if (!rc && !bytes.data)
         rc = weft_invalid(err, "from", "'%s' has no result: it is %s", upstream->node,
                           weft_state_name(upstream->state));
@@ -57,36 +60,40 @@ static enum weft_rc read_upstream(struct weft_outgoing *out, const struct weft_u
 }
 
 static enum weft_rc find_part(struct weft_outgoing *out, const struct weft_claimed *item,
-                              const struct weft_http_from *from, struct weft_json_fill *fill,
-                              struct weft_err *err)
+                              const struct weft_http_from *from, struct weft_arena *arena,
+                              struct weft_json_fill *fill, struct weft_err *err)
 {
     const struct weft_upstream *upstream = item->upstream, *end = upstream + item->upstream_count;
     while (upstream < end && strcmp(upstream->node, from->node) != 0)
         upstream++;
     if (upstream == end)
         return weft_invalid(err, "from", "it does not come after '%s'", from->node);
-    *fill = (struct weft_json_fill){
-        .target = from->target,
-        .pointer = from->pointer,
-        .name = weft_arena_printf(out->arena, "the result of %s", from->node)};
-    return read_upstream(out, upstream, &fill->document, err);
+    *fill =
+        (struct weft_json_fill){.target = from->target,
+                                .pointer = from->pointer,
+                                .name = weft_arena_printf(arena, "the result of %s", from->node)};
+    return read_upstream(out, upstream, arena, &fill->document, err);
 }
 
-/* Puts parts of upstreams' results into the body. */
+/*
+ * Puts parts of upstreams' results into the body. The results are in memory until that is done, the
+ * body until the call has ended.
+ */
 static enum weft_rc fill_body(struct weft_outgoing *out, const struct weft_claimed *item,
                               struct weft_err *err)
 {
     struct weft_http_call *call = &out->call;
-    struct weft_json_fill *fill =
-        weft_new_array(out->arena, struct weft_json_fill, call->from_count);
-    enum weft_rc rc = WEFT_OK;
     if (call->from_count == 0)
         return WEFT_OK;
+    struct weft_arena *arena = weft_arena_new();
+    struct weft_json_fill *fill = weft_new_array(arena, struct weft_json_fill, call->from_count);
+    enum weft_rc rc = WEFT_OK;
     for (size_t i = 0; i < call->from_count && !rc; i++)
-        rc = find_part(out, item, &call->from[i], &fill[i], err);
-    weft_buf_init(&out->filled, WEFT_BATCH_BYTES);
+        rc = find_part(out, item, &call->from[i], arena, &fill[i], err);
+    weft_buf_init(&out->filled, WEFT_CALL_RESULT_MAX);
     if (!rc)
         rc = weft_json_fill(&call->json, fill, call->from_count, &out->filled, err);
+    weft_arena_free(arena);
     call->body = out->filled.data;
     call->body_size = out->filled.size;
     return rc;
@@ -204,7 +211,15 @@ enum weft_rc weft_outgoing_write(struct weft_outgoing *out, const struct weft_cl
         weft_outgoing_release(out, 0);
     else if (rc)
         return refuse(out, "http_from", &err);
-    return rc;
+    if (rc || out->filled.size == 0)
+        return rc;
+    /* A body may be large, and be held as long as the call lasts: others come first. */
+    out->filled_counted = out->filled.size;
+    size_t before = atomic_fetch_add(&out->executor->bytes, out->filled_counted);
+    if (before + out->filled_counted <= WEFT_EXECUTOR_BYTES)
+        return WEFT_OK;
+    weft_outgoing_release(out, LATER_MS);
+    return WEFT_BUSY;
 }
 
 /* ---- The answer; on threads of the crowd ----------------------------------------------------- */
@@ -233,14 +248,14 @@ static void on_head(void *context, int status, const struct weft_crowd_header *h
             out->retry_after = keep(out, header[i].value);
     }
     if (out->call.stream && status >= 200 && status < 300 && is_stream(out->content_type))
-        out->fold = weft_sse_fold_new(WEFT_PAYLOAD_MAX);
+        out->fold = weft_sse_fold_new(out->response_max);
 }
 
 /* Counts bytes that are kept in memory; false: there are too many of them in all. */
 static bool count_bytes(struct weft_outgoing *out, size_t size)
 {
     /* A fold keeps no more than its result, however long the stream is. */
-    size_t most = WEFT_PAYLOAD_MAX > out->counted ? WEFT_PAYLOAD_MAX - out->counted : 0;
+    size_t most = out->response_max > out->counted ? out->response_max - out->counted : 0;
     if (out->fold && size > most)
         size = most;
     out->counted += size;
@@ -255,7 +270,11 @@ static bool on_data(void *context, const void *bytes, size_t size, bool *ret_eno
         return false;
     if (!out->fold) {
         weft_buf_add(&out->body, bytes, size);
-        return true;
+        /* One that asked for a stream and got none: the crowd allows as much as for streams. */
+        if (out->body.full)
+            (void)weft_fail(&out->story, WEFT_TOO_LARGE, "the answer is larger than %zu bytes",
+                            out->response_max);
+        return !out->body.full;
     }
     if (weft_sse_fold_add(out->fold, bytes, size, &out->story))
         return false;
@@ -279,35 +298,49 @@ static void on_ended(void *context, const struct weft_crowd_end *end)
 
 /* ---- Beginning ------------------------------------------------------------------------------- */
 
-/* A timeout, cut to what is left until the deadline of the execution. */
-static int64_t cut(int64_t timeout_ms, int64_t left_ms)
+/*
+ * The call ends before the engine ends the attempt, at its timeout or at the deadline of the
+ * execution, and with enough time left to write why: a failure says what became of the request, and
+ * is not made again where it must not be. The total timeout bounds all others.
+ */
+static void cut(struct weft_outgoing *out, const struct weft_claimed *item,
+                struct weft_crowd_call *call)
 {
-    int64_t ms = timeout_ms < left_ms ? timeout_ms : left_ms;
-    return ms > 0 ? ms : 1;
+    enum { SPARE_PART = 20, SPARE_MIN_MS = 20, SPARE_MAX_MS = 1000 };
+    bool attempt = item->attempt_deadline_us &&
+                   (!item->deadline_us || item->attempt_deadline_us < item->deadline_us);
+    weft_usec end_us = attempt ? item->attempt_deadline_us : item->deadline_us;
+    weft_usec now_us = weft_clock_now(weft_engine_clock(out->executor->engine));
+    if (!end_us)
+        return;
+    int64_t left_ms = (end_us - now_us) / WEFT_MS, spare_ms = left_ms / SPARE_PART;
+    spare_ms = spare_ms < SPARE_MIN_MS   ? SPARE_MIN_MS
+               : spare_ms > SPARE_MAX_MS ? SPARE_MAX_MS
+                                         : spare_ms;
+    left_ms = left_ms > 2 * spare_ms ? left_ms - spare_ms : left_ms / 2;
+    if (left_ms >= call->total_ms)
+        return;
+    out->cut_ms = call->total_ms = left_ms > 0 ? left_ms : 1;
+    out->cut_by = attempt ? "timeout of the attempt" : "deadline";
 }
 
-static void set_limits(const struct weft_outgoing *out, int64_t left_ms,
-                       struct weft_crowd_call *call)
+static void set_limits(struct weft_outgoing *out, struct weft_crowd_call *call)
 {
     const struct weft_endpoint *setting = out->endpoint ? out->endpoint->setting : NULL;
     call->private_addresses = setting && setting->private_addresses;
     call->redirects = setting && setting->redirects;
-    call->connect_ms = cut(setting ? setting->connect_ms : CONNECT_MS, left_ms);
-    call->first_byte_ms = cut(setting ? setting->first_byte_ms : FIRST_BYTE_MS, left_ms);
-    call->idle_ms = cut(setting ? setting->idle_ms : IDLE_MS, left_ms);
-    call->total_ms = cut(setting ? setting->total_ms : TOTAL_MS, left_ms);
-    call->response_max = setting ? (size_t)setting->response_max : (size_t)WEFT_PAYLOAD_MAX;
-    /* A body above that would not fit a result; a stream may be longer than what it folds into. */
-    if (!out->call.stream && call->response_max > WEFT_PAYLOAD_MAX)
-        call->response_max = WEFT_PAYLOAD_MAX;
+    call->connect_ms = setting ? setting->connect_ms : CONNECT_MS;
+    call->first_byte_ms = setting ? setting->first_byte_ms : FIRST_BYTE_MS;
+    call->idle_ms = setting ? setting->idle_ms : IDLE_MS;
+    call->total_ms = setting ? setting->total_ms : TOTAL_MS;
+    out->response_max = setting ? (size_t)setting->response_max : WEFT_ENDPOINT_RESPONSE_MAX;
+    call->response_max = out->response_max * (out->call.stream ? WEFT_ENDPOINT_STREAM_TIMES : 1);
 }
 
-void weft_outgoing_begin(struct weft_outgoing *out, weft_usec deadline_us)
+void weft_outgoing_begin(struct weft_outgoing *out, const struct weft_claimed *item)
 {
     static const struct weft_crowd_ops ops = {on_head, on_data, on_ended};
     struct weft_executor *executor = out->executor;
-    weft_usec now_us = weft_clock_now(weft_engine_clock(executor->engine));
-    int64_t left_ms = deadline_us ? (deadline_us - now_us) / WEFT_MS : INT64_MAX;
     struct weft_crowd_call call = {
         .method = out->call.method,
         .url = out->url,
@@ -319,8 +352,9 @@ void weft_outgoing_begin(struct weft_outgoing *out, weft_usec deadline_us)
         .ops = &ops,
         .context = out,
     };
-    set_limits(out, left_ms, &call);
-    weft_buf_init(&out->body, call.response_max);
+    set_limits(out, &call);
+    cut(out, item, &call);
+    weft_buf_init(&out->body, out->response_max);
     /* Under the lock, so that the end finds the transfer in its place. */
     pthread_mutex_lock(&executor->lock);
     out->transfer = executor->ops.call(executor->crowd, &call);
@@ -353,7 +387,7 @@ struct weft_outgoing *weft_outgoing_new(struct weft_executor *executor, struct w
 
 void weft_outgoing_free(struct weft_outgoing *out)
 {
-    atomic_fetch_sub(&out->executor->bytes, out->counted);
+    atomic_fetch_sub(&out->executor->bytes, out->counted + out->filled_counted);
     out->executor->ops.release(out->endpoint);
     weft_target_let_go(out->auth);
     weft_sse_fold_free(out->fold);

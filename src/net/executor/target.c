@@ -137,11 +137,23 @@ weft_usec weft_target_next(const struct weft_target *target, weft_usec now_us)
 
 static void free_target(struct weft_executor *executor, struct weft_target *target)
 {
+    weft_figures_forget(executor, target);
     weft_map_remove(&executor->target, target->key, target->key_size);
     executor->ops.release(target->endpoint);
     weft_target_let_go(target->auth);
     free(target->key);
     free(target);
+}
+
+/* Its counts are metrics, which should last as long as the endpoint. */
+static bool is_needless(const struct weft_executor *executor, const struct weft_target *target)
+{
+    if (executor->target.count > WEFT_CALL_TARGETS)
+        return true;
+    const struct weft_known_endpoint *endpoint =
+        executor->ops.endpoint(executor->engine, target->ns, target->name);
+    executor->ops.release(endpoint);
+    return !endpoint && !target->own_url;
 }
 
 /* The end of a pass over the map, whose entries may move when one is removed: the rest comes in the
@@ -151,14 +163,15 @@ void weft_targets_slim(struct weft_executor *executor, weft_usec now_us)
     if (now_us - executor->slimmed_us < SLIM_US)
         return;
     executor->slimmed_us = now_us;
-    pthread_mutex_lock(&executor->lock);
     for (size_t i = 0; i < executor->target.capacity; i++) {
         struct weft_target *target = executor->target.entry[i].value;
-        if (executor->target.entry[i].key && target->in_flight == 0 &&
-            now_us - target->used_us > UNUSED_US)
-            free_target(executor, target);
+        if (!executor->target.entry[i].key || target->in_flight > 0 ||
+            now_us - target->used_us <= UNUSED_US || !is_needless(executor, target))
+            continue;
+        pthread_mutex_lock(&executor->lock);
+        free_target(executor, target);
+        pthread_mutex_unlock(&executor->lock);
     }
-    pthread_mutex_unlock(&executor->lock);
 }
 
 void weft_targets_done(struct weft_executor *executor)

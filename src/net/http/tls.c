@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The certificate and its key.
+ * The certificate and its key, and the certificates of authorities that calls of ours trust.
  *
  * A handshake that has been given a certificate may need it for as long as it takes, and says
  * nothing when it is done with it. So a replaced one goes on a list, and is freed when a later one
@@ -16,6 +16,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/err.h"
+#include "net/http/authorities.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -79,6 +80,30 @@ static enum weft_rc read_file(const char *path, const char *field, char **ret_te
     free(text);
     return weft_invalid(err, field, "cannot read %.120s: %s", path,
                         got < 0 ? strerror_r(errno, reason, sizeof(reason)) : "it is too large");
+}
+
+enum weft_rc weft_authorities_read(const char *path, char **ret_pem, struct weft_err *err)
+{
+    char *text;
+    gnutls_x509_crt_t *cert = NULL;
+    unsigned count = 0;
+    enum weft_rc rc = read_file(path, "ca_file", &text, err);
+    if (rc)
+        return rc;
+    const gnutls_datum_t datum = {.data = (unsigned char *)text, .size = (unsigned)strlen(text)};
+    int code = gnutls_x509_crt_list_import2(&cert, &count, &datum, GNUTLS_X509_FMT_PEM, 0);
+    for (unsigned i = 0; code >= 0 && i < count; i++)
+        gnutls_x509_crt_deinit(cert[i]);
+    gnutls_free(cert);
+    if (code >= 0) {
+        *ret_pem = text;
+        return WEFT_OK;
+    }
+    free(text);
+    return weft_hint(
+        err,
+        weft_invalid(err, "ca_file", "%.120s has no certificates: %s", path, gnutls_strerror(code)),
+        "it holds the certificates of authorities, one after the other, in PEM");
 }
 
 static void free_pair(struct pair *pair)
