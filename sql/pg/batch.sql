@@ -162,3 +162,40 @@ SELECT number, name, escalated FROM weft.batch_model WHERE batch = :batch ORDER 
 -- With the row of the batch locked.
 INSERT INTO weft.batch_model (batch, number, name)
 SELECT i.batch, i.number, i.name FROM unnest(:batch, :number, :name) AS i(batch, number, name);
+
+-- name: batches_orphaned (now bigint, flow uuid[])
+-- These flows are gone, and so are the lines of the batches that they were. A batch whose file could not be used never
+-- had lines that anyone saw: it stays until batches_old.
+UPDATE weft.batch b SET deleted = :now FROM unnest(:flow) AS i(flow)
+ WHERE b.id BETWEEN i.flow AND i.flow AND b.phase <> 3 AND b.deleted IS NULL;
+
+-- name: batches_old (now bigint, until bigint, batch int, ns int, first int, last int)
+-- returns: id uuid
+-- Batches whose file could not be used, when that was long ago.
+WITH m AS MATERIALIZED (
+    SELECT b.id FROM weft.batch b
+     WHERE b.phase = 3 AND b.deleted IS NULL AND b.finished <= :until AND @{of_flow b}
+     ORDER BY b.finished LIMIT :batch
+       FOR UPDATE SKIP LOCKED
+)
+UPDATE weft.batch u SET deleted = :now FROM m WHERE u.id BETWEEN m.id AND m.id RETURNING u.id;
+
+-- name: batches_removing (batch int, ns int, first int, last int)
+-- returns: id uuid
+-- Batches that were deleted and have no flow any more.
+SELECT b.id FROM weft.batch b
+ WHERE b.deleted IS NOT NULL AND @{of_flow b}
+   AND NOT EXISTS (SELECT 1 FROM weft.flow f WHERE f.id = b.id OFFSET 0)
+ ORDER BY b.id LIMIT :batch;
+
+-- name: purge_batches (batch uuid[], most int)
+-- returns: id uuid
+WITH m AS MATERIALIZED (
+    SELECT x.id FROM unnest(:batch) AS i(batch)
+     CROSS JOIN LATERAL (SELECT b.id FROM weft.batch b WHERE b.id = i.batch AND b.deleted IS NOT NULL
+                            FOR UPDATE SKIP LOCKED) x
+     LIMIT :most
+), models AS (
+    DELETE FROM weft.batch_model d USING m WHERE d.batch BETWEEN m.id AND m.id
+)
+DELETE FROM weft.batch d USING m WHERE d.id BETWEEN m.id AND m.id RETURNING d.id;

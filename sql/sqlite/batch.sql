@@ -139,3 +139,26 @@ SELECT number, name, escalated FROM batch_model WHERE batch = :batch ORDER BY nu
 
 -- name: batch_model_add (batch uuid[], number smallint[], name text[])
 INSERT INTO batch_model (batch, number, name) VALUES (:batch, :number, :name);
+
+-- name: batches_orphaned (now bigint, flow uuid[])
+UPDATE batch SET deleted = :now WHERE id = :flow AND phase <> 3 AND deleted IS NULL;
+
+-- name: batches_old (now bigint, until bigint, batch int, ns int, first int, last int)
+-- returns: id uuid
+UPDATE batch SET deleted = :now
+ WHERE num IN (SELECT b.num FROM batch b
+                WHERE b.phase = 3 AND b.deleted IS NULL AND b.finished <= :until AND @{of_flow b}
+                ORDER BY b.finished LIMIT :batch)
+RETURNING id;
+
+-- name: batches_removing (batch int, ns int, first int, last int)
+-- returns: id uuid
+SELECT b.id FROM batch b
+ WHERE b.deleted IS NOT NULL AND @{of_flow b}
+   AND NOT EXISTS (SELECT 1 FROM flow f WHERE f.id = b.id)
+ ORDER BY b.id LIMIT :batch;
+
+-- name: purge_batches (batch uuid[], most int)
+-- returns: id uuid
+DELETE FROM batch_model WHERE batch IN (SELECT i.batch FROM input i LIMIT :most);
+DELETE FROM batch WHERE id IN (SELECT i.batch FROM input i LIMIT :most) AND deleted IS NOT NULL RETURNING id;
