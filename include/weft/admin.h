@@ -329,7 +329,7 @@ struct weft_model {
     const char *name; /* "*": every model that has no row of its own */
     const char *endpoint, *lane;
     int32_t max_running;     /* of its lane; 0: no limit */
-    const char *escalate_to; /* NULL: others are refused */
+    const char *escalate_to; /* lines that wait late in their window go to that model; NULL: none */
 };
 
 /* A server that shares the store. */

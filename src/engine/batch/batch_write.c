@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/id.h"
 #include "core/batch_line.h"
+#include "core/batch_payload.h"
 #include "core/spec.h"
 #include "engine/batch/files.h"
 #include "engine/batch/models.h"
@@ -26,7 +27,6 @@
 enum {
     PART_REQUESTS = 1000,
     PART_BYTES = 4 << 20,
-    PAYLOAD_EXTRA = 1024, /* what a payload has besides the body */
 };
 
 /* A part of the file, from `batch` on. */
@@ -36,6 +36,7 @@ struct part {
     struct weft_arena *arena;
     uint64_t at, line; /* how far it was read */
     struct weft_node *node;
+    const char **named; /* the model that each of these lines names */
     size_t count, bytes;
     bool whole; /* the file ends here */
     struct weft_batch_flaws flaws;
@@ -62,21 +63,6 @@ static enum weft_rc find_model(struct part *part, const char *name, struct weft_
     return weft_model_find(part->engine, part->batch->ns_id, name, part->arena, &part->model, err);
 }
 
-/* The url without the /v1 that the base of an endpoint ends with. */
-static const char *payload_of(const struct part *part, const struct weft_batch_line *line,
-                              size_t *ret_size)
-{
-    size_t room = line->body.size + PAYLOAD_EXTRA;
-    char *text = weft_arena_alloc(part->arena, 1, room);
-    int head =
-        snprintf(text, room, "{\"endpoint\":\"%s\",\"path\":\"%s\",\"method\":\"POST\",\"body\":",
-                 part->model->endpoint, line->url + strlen("/v1"));
-    memcpy(text + head, line->body.text, line->body.size);
-    text[(size_t)head + line->body.size] = '}';
-    *ret_size = (size_t)head + line->body.size + 1;
-    return text;
-}
-
 static enum weft_rc take_line(struct part *part, const char *text, size_t size,
                               struct weft_err *err)
 {
@@ -99,11 +85,13 @@ static enum weft_rc take_line(struct part *part, const char *text, size_t size,
                  "There is no model of this name, and no default model.");
     if (part->flawed)
         return WEFT_OK;
+    part->named[part->count] = part->model_name;
     struct weft_node *node = &part->node[part->count++];
     *node = (struct weft_node){.name = line.custom_id};
     node->spec = (struct weft_spec){
         .kind = "http", .lane = part->model->lane, .deadline_us = part->batch->expires_us};
-    node->spec.payload = payload_of(part, &line, &node->spec.payload_size);
+    node->spec.payload =
+        weft_batch_payload(part->model->endpoint, &line, part->arena, &node->spec.payload_size);
     part->bytes += node->spec.payload_size;
     return WEFT_OK;
 }
@@ -165,6 +153,43 @@ static enum weft_rc resolve(struct writing *writing, struct weft_err *err)
     return rc;
 }
 
+/*
+ * Numbers the models that the lines of a part name, and adds those that are new. Under the lock of
+ * the batch: batch_move has updated its row, so no other process adds any.
+ */
+static enum weft_rc put_models(struct weft_tx *tx, const struct part *part, int16_t *number,
+                               struct weft_err *err)
+{
+    const char *name[WEFT_BATCH_MODELS_MAX];
+    struct weft_call call;
+    struct weft_rows rows = {0};
+    weft_call_batch_models_read(&call, tx->arena)->batch = part->batch->id;
+    enum weft_rc rc = weft_tx_run(tx, &call, 1, &rows, err);
+    if (rc)
+        return rc;
+    size_t known = rows.count < WEFT_BATCH_MODELS_MAX ? rows.count : WEFT_BATCH_MODELS_MAX,
+           count = known, at = 0;
+    for (size_t i = 0; i < known; i++)
+        name[i] = weft_out_batch_models_read(&rows)[i].name;
+    for (size_t line = 0; line < part->count; line++) {
+        if (at >= count || strcmp(name[at], part->named[line]) != 0) /* else as the line before */
+            for (at = 0; at < count && strcmp(name[at], part->named[line]) != 0;)
+                at++;
+        if (at == count && count < WEFT_BATCH_MODELS_MAX)
+            name[count++] = part->named[line];
+        number[line] = (int16_t)(at < count ? at + 1 : 0);
+    }
+    struct weft_batch_model_add_in *in =
+        weft_call_batch_model_add(&call, tx->arena, count - known + 1);
+    for (size_t i = known; i < count; i++) {
+        in->row[i - known].batch = part->batch->id;
+        in->row[i - known].number = (int16_t)(i + 1);
+        in->row[i - known].name = name[i];
+    }
+    call.rows = count - known;
+    return call.rows ? weft_tx_run(tx, &call, 1, NULL, err) : WEFT_OK;
+}
+
 static enum weft_rc put_tail(struct weft_tx *tx, const struct weft_id *id, struct weft_err *err)
 {
     struct weft_call call[3];
@@ -202,6 +227,11 @@ static enum weft_rc put_part(struct weft_tx *tx, void *context, struct weft_err 
     writing->lost = !rc && rows.count == 0;
     if (rc || writing->lost)
         return rc;
+    int16_t *number = weft_new_array(tx->arena, int16_t, part->count + 1);
+    rc = put_models(tx, part, number, err);
+    if (rc)
+        return rc;
+    writing->draft.model = number;
     const struct weft_draft *draft = &writing->draft;
     struct weft_draft_rows list = weft_draft_list(&draft, 1, tx->arena);
     rc = weft_draft_put(tx, &list, tx->now_us, err);
@@ -264,6 +294,7 @@ static enum weft_rc check_all(struct weft_engine *engine, const struct weft_batc
         part.arena = arena;
         part.model_name = NULL;
         part.node = weft_new_array(arena, struct weft_node, PART_REQUESTS);
+        part.named = weft_new_array(arena, const char *, PART_REQUESTS);
         part.count = part.bytes = 0;
         rc = take_chunk(&part, size, err);
         weft_arena_free(arena);
@@ -286,6 +317,7 @@ static enum weft_rc read_and_write(struct weft_engine *engine, const struct weft
                         .line = batch->line};
     enum weft_rc rc = WEFT_OK;
     part.node = weft_new_array(part.arena, struct weft_node, PART_REQUESTS);
+    part.named = weft_new_array(part.arena, const char *, PART_REQUESTS);
     weft_batch_flaws_init(&part.flaws);
     while (!rc && !part.whole && !part.flawed && !is_full(&part))
         rc = take_chunk(&part, file->bytes, err);

@@ -9,10 +9,10 @@
 
 #include "net/api/routes.h"
 
+#include "engine/erase/erase.h"
 #include "engine/flow/flow.h"
 #include "engine/http/settings.h"
 #include "engine/job/execution_read.h"
-#include "engine/erase/erase.h"
 #include "engine/limit/budgets.h"
 #include "engine/wait/wait.h"
 #include "net/api/handlers.h"
@@ -54,6 +54,7 @@ static const struct weft_route routes[] = {
 #include "net/api/routes_worker.def"
 #include "net/api/routes_admin.def"
 #include "net/api/routes_openai.def"
+#include "net/api/routes_batch.def"
     /* clang-format on */
 };
 const struct weft_route_table weft_routes = {.route = routes, .count = WEFT_LEN(routes)};
