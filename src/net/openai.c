@@ -4,7 +4,7 @@
 
 #include "base/clock.h"
 #include "base/err.h"
-#include "base/str.h"
+#include "base/id.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -53,23 +53,14 @@ void weft_openai_write_error(const struct weft_err *err, struct weft_json_writer
 void weft_openai_id_print(const char *prefix, const struct weft_id *id,
                           char ret_text[WEFT_OPENAI_ID_TEXT])
 {
-    int size = snprintf(ret_text, WEFT_OPENAI_ID_TEXT, "%s", prefix);
-    for (size_t i = 0; i < sizeof(id->byte); i++)
-        size += snprintf(ret_text + size, WEFT_OPENAI_ID_TEXT - (size_t)size, "%02x", id->byte[i]);
+    int size = snprintf(ret_text, WEFT_OPENAI_ID_TEXT - WEFT_ID_DIGITS, "%s", prefix);
+    weft_id_print_digits(id, ret_text + size);
 }
 
 bool weft_openai_id_parse(const char *prefix, const char *text, struct weft_id *ret_id)
 {
     size_t size = strlen(prefix);
-    if (strncmp(text, prefix, size) != 0 || strlen(text + size) != 2 * sizeof(ret_id->byte))
-        return false;
-    for (size_t i = 0; i < sizeof(ret_id->byte); i++) {
-        int high = weft_hex_digit(text[size + 2 * i]), low = weft_hex_digit(text[size + 2 * i + 1]);
-        if (high < 0 || low < 0)
-            return false;
-        ret_id->byte[i] = (uint8_t)(high * 16 + low);
-    }
-    return true;
+    return strncmp(text, prefix, size) == 0 && weft_id_parse_digits(text + size, ret_id);
 }
 
 void weft_openai_add_id(struct weft_json_writer *out, const char *key, const char *prefix,

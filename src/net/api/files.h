@@ -7,11 +7,6 @@
 #include "engine/batch/files.h"
 #include "net/request.h"
 
-#define WEFT_FILE_PREFIX   "file-"
-#define WEFT_BATCH_PREFIX  "batch_"
-#define WEFT_OUTPUT_PREFIX "file-output-" /* and the digits of the batch */
-#define WEFT_ERRORS_PREFIX "file-errors-"
-
 /* Answers with the file. */
 void weft_file_reply(struct weft_request *request, const struct weft_file *file);
 

@@ -9,10 +9,10 @@
 
 #include "net/api/routes.h"
 
+#include "engine/erase/erase.h"
 #include "engine/flow/flow.h"
 #include "engine/http/settings.h"
 #include "engine/job/execution_read.h"
-#include "engine/erase/erase.h"
 #include "engine/limit/budgets.h"
 #include "engine/wait/wait.h"
 #include "net/api/handlers.h"
@@ -53,6 +53,7 @@ static const struct weft_route routes[] = {
 #include "net/api/routes_flow.def"
 #include "net/api/routes_worker.def"
 #include "net/api/routes_admin.def"
+#include "net/api/routes_file.def"
 #include "net/api/routes_openai.def"
     /* clang-format on */
 };
