@@ -48,13 +48,29 @@ CREATE TABLE weft.batch (
     failed bigint NOT NULL,
     expired bigint NOT NULL,
     cancelled bigint NOT NULL,
+    retried bigint,
+    retry bigint,
+    retry_to uuid,
+    looked bigint NOT NULL DEFAULT 0,
     deleted bigint,
     CONSTRAINT batch_pkey PRIMARY KEY (id)
 );
 
 CREATE INDEX batch_active ON weft.batch USING btree (id) WHERE (phase < 2);
 
+CREATE INDEX batch_deleted ON weft.batch USING btree (id) WHERE (deleted IS NOT NULL);
+
+CREATE INDEX batch_failed ON weft.batch USING btree (finished) WHERE ((phase = 3) AND (deleted IS NULL));
+
 CREATE INDEX batch_shown ON weft.batch USING btree (namespace, id) WHERE (deleted IS NULL);
+
+CREATE TABLE weft.batch_model (
+    batch uuid NOT NULL,
+    number smallint NOT NULL,
+    name text NOT NULL,
+    escalated text,
+    CONSTRAINT batch_model_pkey PRIMARY KEY (batch, number)
+);
 
 CREATE TABLE weft.budget (
     id integer GENERATED ALWAYS AS IDENTITY NOT NULL,
@@ -492,6 +508,7 @@ CREATE TABLE weft.model (
     name text NOT NULL,
     endpoint text NOT NULL,
     lane text NOT NULL,
+    escalate_to text,
     CONSTRAINT model_pkey PRIMARY KEY (namespace, name)
 );
 
@@ -519,6 +536,7 @@ CREATE TABLE weft.node (
     run_at bigint NOT NULL,
     bad boolean NOT NULL DEFAULT false,
     again integer NOT NULL DEFAULT '-1'::integer,
+    model smallint,
     CONSTRAINT node_pkey PRIMARY KEY (id)
 );
 
@@ -1093,7 +1111,10 @@ AS $function$
     SELECT 5, EXISTS (SELECT 1 FROM weft.flow WHERE backlog)::int,
            (SELECT created FROM weft.flow WHERE state < 0 AND state = -1 ORDER BY state, id LIMIT 1),
            (EXISTS (SELECT 1 FROM weft.flow WHERE state < 0 AND state = -2)
-            OR EXISTS (SELECT 1 FROM weft.flow WHERE deleted IS NOT NULL AND state > 0))::int, NULL, NULL
+            OR EXISTS (SELECT 1 FROM weft.flow WHERE deleted IS NOT NULL AND state > 0)
+            OR EXISTS (SELECT 1 FROM weft.file WHERE deleted IS NOT NULL)
+            OR EXISTS (SELECT 1 FROM weft.batch b WHERE b.deleted IS NOT NULL
+                          AND NOT EXISTS (SELECT 1 FROM weft.flow f WHERE f.id = b.id OFFSET 0)))::int, NULL, NULL
 $function$
 ;
 

@@ -54,12 +54,28 @@ CREATE TABLE batch (
     failed    INTEGER NOT NULL,
     expired   INTEGER NOT NULL,
     cancelled INTEGER NOT NULL,
+    retried   INTEGER,
+    retry     INTEGER,
+    retry_to  BLOB,
+    looked    INTEGER NOT NULL DEFAULT 0,
     deleted   INTEGER
 );
 
 CREATE INDEX batch_active ON batch (id) WHERE phase < 2;
 
+CREATE INDEX batch_deleted ON batch (id) WHERE deleted IS NOT NULL;
+
+CREATE INDEX batch_failed ON batch (finished) WHERE phase = 3 AND deleted IS NULL;
+
 CREATE INDEX batch_shown ON batch (namespace, id) WHERE deleted IS NULL;
+
+CREATE TABLE batch_model (
+    batch     BLOB    NOT NULL,
+    number    INTEGER NOT NULL,
+    name      TEXT    NOT NULL,
+    escalated TEXT,
+    PRIMARY KEY (batch, number)
+) WITHOUT ROWID;
 
 CREATE TABLE budget (
     id         INTEGER PRIMARY KEY,
@@ -438,6 +454,7 @@ CREATE TABLE model (
     name      TEXT    NOT NULL,
     endpoint  TEXT    NOT NULL,
     lane      TEXT    NOT NULL,
+    escalate_to TEXT,
     PRIMARY KEY (namespace, name)
 ) WITHOUT ROWID;
 
@@ -472,7 +489,7 @@ CREATE TABLE node (
     delay     INTEGER NOT NULL,
     run_at    INTEGER NOT NULL,
     bad       INTEGER NOT NULL DEFAULT 0
-, again INTEGER NOT NULL DEFAULT -1);
+, again INTEGER NOT NULL DEFAULT -1, model INTEGER);
 
 CREATE INDEX node_bad ON node (flow) WHERE bad;
 

@@ -8,20 +8,22 @@ INSERT INTO weft.batch (id, namespace, file, endpoint, span, metadata, phase, at
 VALUES (:id, :namespace, :file, :endpoint, :span, :metadata, 0, 0, 0, 0, '', :now, :expires, 0, 0, 0, 0);
 
 -- name: batch_read (namespace int, id uuid)
--- returns: id uuid, file uuid, endpoint text, span text, metadata text?, phase smallint, at bigint, line bigint, last uuid?, requests bigint, flaws text, created bigint, expires bigint, opened bigint?, finished bigint?, frozen bigint?, wanted bigint?, succeeded bigint, failed bigint, expired bigint, cancelled bigint, namespace int, flow_state smallint?, flow_finished bigint?, flow_cancel smallint?, ns text
+-- returns: id uuid, file uuid, endpoint text, span text, metadata text?, phase smallint, at bigint, line bigint, last uuid?, requests bigint, flaws text, created bigint, expires bigint, opened bigint?, finished bigint?, frozen bigint?, wanted bigint?, succeeded bigint, failed bigint, expired bigint, cancelled bigint, namespace int, flow_state smallint?, flow_finished bigint?, flow_cancel smallint?, ns text, retried bigint?, retry bigint?, retry_to uuid?
 -- namespace 0: of any.
 SELECT b.id, b.file, b.endpoint, b.span, b.metadata, b.phase, b.at, b.line, b.last, b.requests, b.flaws, b.created,
        b.expires, b.opened, b.finished, b.frozen, b.wanted, b.succeeded, b.failed, b.expired, b.cancelled, b.namespace,
-       f.state, f.finished, f.cancel, (SELECT x.text FROM weft.name x WHERE x.id = b.namespace)
+       f.state, f.finished, f.cancel, (SELECT x.text FROM weft.name x WHERE x.id = b.namespace),
+       b.retried, b.retry, b.retry_to
   FROM weft.batch b LEFT JOIN weft.flow f ON f.id = b.id
  WHERE b.id = :id AND (:namespace = 0 OR b.namespace = :namespace) AND b.deleted IS NULL;
 
 -- name: batches_list (namespace int, after uuid, most int)
--- returns: id uuid, file uuid, endpoint text, span text, metadata text?, phase smallint, at bigint, line bigint, last uuid?, requests bigint, flaws text, created bigint, expires bigint, opened bigint?, finished bigint?, frozen bigint?, wanted bigint?, succeeded bigint, failed bigint, expired bigint, cancelled bigint, namespace int, flow_state smallint?, flow_finished bigint?, flow_cancel smallint?, ns text
+-- returns: id uuid, file uuid, endpoint text, span text, metadata text?, phase smallint, at bigint, line bigint, last uuid?, requests bigint, flaws text, created bigint, expires bigint, opened bigint?, finished bigint?, frozen bigint?, wanted bigint?, succeeded bigint, failed bigint, expired bigint, cancelled bigint, namespace int, flow_state smallint?, flow_finished bigint?, flow_cancel smallint?, ns text, retried bigint?, retry bigint?, retry_to uuid?
 -- Newest first, behind `after`.
 SELECT b.id, b.file, b.endpoint, b.span, b.metadata, b.phase, b.at, b.line, b.last, b.requests, b.flaws, b.created,
        b.expires, b.opened, b.finished, b.frozen, b.wanted, b.succeeded, b.failed, b.expired, b.cancelled, b.namespace,
-       f.state, f.finished, f.cancel, (SELECT x.text FROM weft.name x WHERE x.id = b.namespace)
+       f.state, f.finished, f.cancel, (SELECT x.text FROM weft.name x WHERE x.id = b.namespace),
+       b.retried, b.retry, b.retry_to
   FROM weft.batch b LEFT JOIN LATERAL (SELECT state, finished, cancel FROM weft.flow WHERE id = b.id OFFSET 0) f ON true
  WHERE b.namespace = :namespace AND b.id < :after AND b.deleted IS NULL
  ORDER BY b.namespace DESC, b.id DESC LIMIT :most;
@@ -44,8 +46,8 @@ UPDATE weft.batch SET wanted = :now WHERE id = :id AND phase < 2 AND wanted IS N
 
 -- name: batch_hold (id uuid)
 -- returns: id uuid
--- Waits.
-SELECT id FROM weft.batch WHERE id = :id AND phase = 1 FOR UPDATE;
+-- Waits. A batch whose lines are being brought back has not ended.
+SELECT id FROM weft.batch WHERE id = :id AND phase = 1 AND retry IS NULL FOR UPDATE;
 
 -- name: batch_freeze (now bigint, id uuid, finished bigint, succeeded bigint, failed bigint, expired bigint, cancelled bigint)
 -- Under batch_hold.
@@ -53,42 +55,110 @@ UPDATE weft.batch SET phase = 2, frozen = :now, finished = :finished, succeeded 
        expired = :expired, cancelled = :cancelled
  WHERE id = :id;
 
--- name: batch_thaw (id uuid, expires bigint?)
--- Lines are tried again.
-UPDATE weft.batch SET phase = 1, frozen = NULL, finished = NULL, expires = coalesce(:expires, expires), wanted = NULL
- WHERE id = :id AND phase BETWEEN 1 AND 2;
+-- name: batches_thaw (flow uuid[])
+-- Members are replayed, under the locks of their flows, before these are open again. A batch that was over is so no more,
+-- and forgets its cancel, as does its flow. A row that is being frozen in this moment is waited for: it is matched
+-- whether that is committed or not.
+WITH thawed AS (
+    UPDATE weft.batch b SET phase = 1, frozen = NULL, finished = NULL, wanted = CASE WHEN b.phase = 1 THEN b.wanted END
+      FROM unnest(:flow) AS i(flow)
+     WHERE b.id BETWEEN i.flow AND i.flow AND b.phase BETWEEN 1 AND 2
+    RETURNING b.id, b.wanted
+)
+UPDATE weft.flow f SET cancel = 0, reason = NULL, drained = NULL, backlog = false FROM thawed t
+ WHERE f.id BETWEEN t.id AND t.id AND t.wanted IS NULL AND f.state > 0;
+
+-- name: batch_lock (id uuid)
+-- returns: id uuid
+-- Waits.
+SELECT id FROM weft.batch WHERE id = :id AND deleted IS NULL FOR UPDATE;
+
+-- name: batch_bad_count (id uuid)
+-- returns: number bigint, latest bigint?
+-- Members that have ended and did not succeed, and when the last one of them did.
+SELECT count(*), max(o.finished)
+  FROM weft.node n CROSS JOIN LATERAL (SELECT state, finished FROM weft.outcome WHERE id = n.id OFFSET 0) o
+ WHERE n.flow = :id AND n.k >= 0 AND o.state <> @succeeded;
+
+-- name: batch_retry (id uuid, now bigint, moment bigint, expires bigint)
+-- Under batch_lock.
+UPDATE weft.batch SET phase = 1, frozen = NULL, finished = NULL, wanted = NULL, retried = :now, retry = :moment,
+       retry_to = NULL, expires = :expires
+ WHERE id = :id;
+
+-- name: batch_bad (batch uuid, after uuid, moment bigint, most int)
+-- returns: id uuid, bad bool
+-- The next members in the order of the file. bad: it ended by the moment, and did not succeed.
+SELECT n.id, coalesce(o.state <> @succeeded AND o.finished <= :moment, false)
+  FROM (SELECT x.id FROM weft.node x
+         WHERE (x.flow, x.id) > (:batch, :after) AND x.flow <= :batch AND x.k >= 0
+         ORDER BY x.flow, x.id LIMIT :most) n
+  LEFT JOIN LATERAL (SELECT state, finished FROM weft.outcome WHERE id = n.id OFFSET 0) o ON true
+ ORDER BY n.id;
+
+-- name: batch_retry_move (id uuid, moment bigint, to uuid, done bool)
+-- The members up to `to` have been brought back. Another process that did the same may have come further.
+UPDATE weft.batch SET retry = CASE WHEN :done THEN NULL ELSE retry END, retry_to = :to
+ WHERE id = :id AND retry = :moment AND (retry_to IS NULL OR retry_to <= :to);
 
 -- name: batch_remove (now bigint, id uuid)
-UPDATE weft.batch SET deleted = :now WHERE id = :id AND deleted IS NULL;
+-- returns: id uuid
+UPDATE weft.batch SET deleted = :now WHERE id = :id AND deleted IS NULL RETURNING id;
 
 -- name: batches_active (ns int, after uuid, most int)
--- returns: id uuid, phase smallint, flow_state smallint?, flow_cancel smallint?, wanted bigint?
--- Batches that are being written, or whose flow is open or has just ended, in the order of their ids.
-SELECT b.id, b.phase, f.state, f.cancel, b.wanted
-  FROM weft.batch b LEFT JOIN LATERAL (SELECT state, finished, cancel FROM weft.flow WHERE id = b.id OFFSET 0) f ON true
+-- returns: id uuid, phase smallint, flow_state smallint?, flow_cancel smallint?, wanted bigint?, retry bigint?, left_over bool, ns text
+-- Batches that are being written, or whose flow is open or has just ended, in the order of their ids. left_over: it was
+-- deleted, and its flow is seen all the same.
+SELECT b.id, b.phase, f.state, f.cancel, b.wanted, b.retry,
+       b.deleted IS NOT NULL AND coalesce(f.state >= 0 AND f.deleted IS NULL, false),
+       (SELECT x.text FROM weft.name x WHERE x.id = b.namespace)
+  FROM weft.batch b LEFT JOIN LATERAL (SELECT state, deleted, cancel FROM weft.flow WHERE id = b.id OFFSET 0) f ON true
  WHERE b.phase < 2 AND b.id > :after AND (:ns = 0 OR b.namespace = :ns)
+   AND (b.deleted IS NULL OR (f.state >= 0 AND f.deleted IS NULL))
  ORDER BY b.id LIMIT :most;
 
 -- name: batch_lines (batch uuid, after uuid, good bool, most int)
--- returns: id uuid, name text, state smallint?, result bytea?, error_class text?, error_message text?
+-- returns: id uuid, name text, state smallint?, result bytea?, error_class text?, error_message text?, epoch int?
 -- Members in the order of the file, behind `after`. state: how it ended; NULL while it lives. Results come where `good`
 -- ones are asked for.
-SELECT n.id, n.name, o.state, CASE WHEN :good AND o.state = @succeeded THEN o.result END, o.error_class, o.error_message
+SELECT n.id, n.name, o.state, CASE WHEN :good AND o.state = @succeeded THEN o.result END, o.error_class, o.error_message,
+       o.epoch
   FROM (SELECT x.id, x.name FROM weft.node x
          WHERE (x.flow, x.id) > (:batch, :after) AND x.flow <= :batch AND x.k >= 0
          ORDER BY x.flow, x.id LIMIT :most) n
-  LEFT JOIN LATERAL (SELECT state, result, error_class, error_message FROM weft.outcome WHERE id = n.id OFFSET 0) o ON true
+  LEFT JOIN LATERAL (SELECT state, result, error_class, error_message, epoch FROM weft.outcome WHERE id = n.id OFFSET 0) o ON true
  ORDER BY n.id;
 
--- name: model_put (namespace int, name text, endpoint text, lane text)
-INSERT INTO weft.model (namespace, name, endpoint, lane) VALUES (:namespace, :name, :endpoint, :lane)
-    ON CONFLICT (namespace, name) DO UPDATE SET endpoint = excluded.endpoint, lane = excluded.lane;
+-- name: model_put (namespace int, name text, endpoint text, lane text, escalate_to text?)
+INSERT INTO weft.model (namespace, name, endpoint, lane, escalate_to)
+VALUES (:namespace, :name, :endpoint, :lane, :escalate_to)
+    ON CONFLICT (namespace, name) DO UPDATE SET endpoint = excluded.endpoint, lane = excluded.lane,
+                  escalate_to = excluded.escalate_to;
 
 -- name: model_remove (namespace int, name text)
--- returns: name text, endpoint text, lane text
-DELETE FROM weft.model WHERE namespace = :namespace AND name = :name RETURNING name, endpoint, lane;
+-- returns: name text, endpoint text, lane text, escalate_to text?
+DELETE FROM weft.model WHERE namespace = :namespace AND name = :name RETURNING name, endpoint, lane, escalate_to;
 
 -- name: models_read (namespace int, first text, after text, most int)
--- returns: name text, endpoint text, lane text
-SELECT name, endpoint, lane FROM weft.model
+-- returns: name text, endpoint text, lane text, escalate_to text?
+SELECT name, endpoint, lane, escalate_to FROM weft.model
  WHERE namespace = :namespace AND name >= :first AND name > :after ORDER BY name LIMIT :most;
+
+-- name: batch_counts (batch uuid, since bigint)
+-- returns: model smallint?, state smallint, number bigint, late bigint
+-- The members by their model and state; late: those that have ended since.
+SELECT x.model, x.state, count(*), count(*) FILTER (WHERE x.finished >= :since)
+  FROM (SELECT n.model, coalesce((SELECT l.state FROM weft.live l WHERE l.id = n.id), o.state) AS state, o.finished
+          FROM weft.node n
+          LEFT JOIN LATERAL (SELECT state, finished FROM weft.outcome WHERE id = n.id OFFSET 0) o ON true
+         WHERE n.flow = :batch AND n.k >= 0) x
+ GROUP BY x.model, x.state;
+
+-- name: batch_models_read (batch uuid)
+-- returns: number smallint, name text, escalated text?
+SELECT number, name, escalated FROM weft.batch_model WHERE batch = :batch ORDER BY number;
+
+-- name: batch_model_add (batch uuid[], number smallint[], name text[])
+-- With the row of the batch locked.
+INSERT INTO weft.batch_model (batch, number, name)
+SELECT i.batch, i.number, i.name FROM unnest(:batch, :number, :name) AS i(batch, number, name);

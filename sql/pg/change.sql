@@ -98,15 +98,15 @@ SELECT o.id, o.queue, o.epoch, o.attempt, o.forgiven, o.lost, o.replays, o.prior
  CROSS JOIN LATERAL (SELECT * FROM weft.outcome x WHERE x.id = i.id FOR UPDATE) o
  CROSS JOIN LATERAL (SELECT gate FROM weft.execution x WHERE x.id = i.id OFFSET 0) e;
 
--- name: outcome_back (id uuid[], attempt int[], forgiven int[], lost smallint[], replays smallint[], state smallint[])
+-- name: outcome_back (id uuid[], attempt int[], forgiven int[], lost smallint[], replays smallint[], state smallint[], deadline bigint?[])
 -- Brings locked outcomes back to life: the outcome goes into the history, result and all, and a
 -- living row comes.
 WITH gone AS (
     DELETE FROM weft.outcome o
-     USING unnest(:id, :attempt, :forgiven, :lost, :replays, :state)
-        AS i(id, new_attempt, new_forgiven, new_lost, new_replays, new_state)
+     USING unnest(:id, :attempt, :forgiven, :lost, :replays, :state, :deadline)
+        AS i(id, new_attempt, new_forgiven, new_lost, new_replays, new_state, new_deadline)
      WHERE o.id BETWEEN i.id AND i.id
-    RETURNING o.*, i.new_attempt, i.new_forgiven, i.new_lost, i.new_replays, i.new_state
+    RETURNING o.*, i.new_attempt, i.new_forgiven, i.new_lost, i.new_replays, i.new_state, i.new_deadline
 ), forgotten AS (
     DELETE FROM weft.resumption r USING gone g WHERE r.id BETWEEN g.id AND g.id
 ), history AS (
@@ -116,9 +116,9 @@ WITH gone AS (
            reason, error_class, error_message, content_type, result, true
       FROM gone
 )
-INSERT INTO weft.live (id, ord, started, queue, lane, policy, epoch, attempt, forgiven, size, lost,
+INSERT INTO weft.live (id, ord, deadline, started, queue, lane, policy, epoch, attempt, forgiven, size, lost,
                        replays, priority, state, flow, has, gate)
-SELECT g.id, g.ord, g.started, g.queue, q.lane, g.policy, g.epoch, g.new_attempt, g.new_forgiven,
+SELECT g.id, g.ord, g.new_deadline, g.started, g.queue, q.lane, g.policy, g.epoch, g.new_attempt, g.new_forgiven,
        coalesce(octet_length(e.payload), 0) + @WEFT_UPSTREAM_BYTES * coalesce(n.total, 0), g.new_lost, g.new_replays,
        g.priority, g.new_state, n.flow, g.has | @WEFT_HAS_ATTEMPT, e.gate
   FROM gone g

@@ -32,22 +32,22 @@ SELECT n.id, n.name FROM weft.node n
  WHERE (n.flow, n.id) > (:flow, :after) AND n.flow <= :flow AND n.k >= 0
  ORDER BY n.flow, n.id LIMIT :batch;
 
--- name: flow_nodes (now bigint, flow uuid[], id uuid[], ord bigint[], queue int[], lane int[], policy int[], priority smallint[], state smallint[], due bigint?[], deadline bigint?[], content_type text?[], tags text?[], payload bytea?[], size int[], gate text?[], name text[], join_policy smallint[], k int[], let_run bool[], total int[], fired smallint[], delay bigint[], run_at bigint[], span_namespace int?[], span_first uuid?[], span_count int?[])
+-- name: flow_nodes (now bigint, flow uuid[], id uuid[], ord bigint[], queue int[], lane int[], policy int[], priority smallint[], state smallint[], due bigint?[], deadline bigint?[], content_type text?[], tags text?[], payload bytea?[], size int[], gate text?[], name text[], join_policy smallint[], k int[], let_run bool[], total int[], fired smallint[], delay bigint[], run_at bigint[], model smallint?[], span_namespace int?[], span_first uuid?[], span_count int?[])
 -- New rows only: no other transaction can wait for them.
 WITH item AS (
     SELECT * FROM unnest(:flow, :id, :ord, :queue, :lane, :policy, :priority, :state, :due, :deadline,
                          :content_type, :tags, :payload, :size, :gate, :name, :join_policy, :k, :let_run,
-                         :total, :fired, :delay, :run_at, :span_namespace, :span_first, :span_count)
+                         :total, :fired, :delay, :run_at, :model, :span_namespace, :span_first, :span_count)
         AS i(flow, id, ord, queue, lane, policy, priority, state, due, deadline, content_type, tags,
-             payload, size, gate, name, join_policy, k, let_run, total, fired, delay, run_at,
+             payload, size, gate, name, join_policy, k, let_run, total, fired, delay, run_at, model,
              span_namespace, span_first, span_count)
 ), fact AS (
     INSERT INTO weft.execution (id, created, queue, content_type, tags, payload, gate)
     SELECT id, :now, queue, content_type, tags, payload, gate FROM item
 ), spans AS (@{spans_added}), member AS (
     INSERT INTO weft.node (id, flow, name, policy, k, let_run, total, succeeded, failed, fired,
-                           delay, run_at)
-    SELECT id, flow, name, join_policy, k, let_run, total, 0, 0, fired, delay, run_at FROM item
+                           delay, run_at, model)
+    SELECT id, flow, name, join_policy, k, let_run, total, 0, 0, fired, delay, run_at, model FROM item
 )
 INSERT INTO weft.live (id, ord, due, deadline, queue, lane, policy, epoch, attempt, forgiven, size,
                        lost, replays, priority, state, flow, has, gate)

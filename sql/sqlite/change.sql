@@ -61,16 +61,16 @@ SELECT :id, queue, epoch, attempt, forgiven, lost, replays, priority, state, end
        (SELECT e.gate FROM execution e WHERE e.num = outcome.num)
   FROM outcome WHERE num = (SELECT num FROM execution WHERE id = :id);
 
--- name: outcome_back (id uuid[], attempt int[], forgiven int[], lost smallint[], replays smallint[], state smallint[])
+-- name: outcome_back (id uuid[], attempt int[], forgiven int[], lost smallint[], replays smallint[], state smallint[], deadline bigint?[])
 DELETE FROM resumption WHERE id = :id;
 INSERT INTO attempt (id, epoch, replay, attempt, ended, held, answer, worker, claimed, ended_at, by,
                      reason, error_class, error_message, content_type, result, marked)
 SELECT :id, epoch, :replays, attempt, ended, held, state, worker, claimed, finished, by, reason,
        error_class, error_message, content_type, result, 1
   FROM outcome WHERE num = (SELECT num FROM execution WHERE id = :id);
-INSERT INTO live (num, ord, started, queue, lane, policy, epoch, attempt, forgiven, size, lost, replays,
+INSERT INTO live (num, ord, deadline, started, queue, lane, policy, epoch, attempt, forgiven, size, lost, replays,
                   priority, state, flow, has, gate)
-SELECT o.num, o.ord, o.started, o.queue, q.lane, o.policy, o.epoch, :attempt, :forgiven,
+SELECT o.num, o.ord, :deadline, o.started, o.queue, q.lane, o.policy, o.epoch, :attempt, :forgiven,
        coalesce(length(e.payload), 0) + @WEFT_UPSTREAM_BYTES * coalesce(n.total, 0), :lost, :replays, o.priority,
        :state, n.flow, o.has | @WEFT_HAS_ATTEMPT, e.gate
   FROM execution e CROSS JOIN outcome o ON o.num = e.num CROSS JOIN queue q ON q.id = o.queue

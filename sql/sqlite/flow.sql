@@ -19,16 +19,16 @@ SELECT e.id, n.name FROM node n CROSS JOIN execution e ON e.num = n.num
    AND n.num > coalesce((SELECT num FROM execution WHERE id = :after), -1)
  ORDER BY n.num LIMIT :batch;
 
--- name: flow_nodes (now bigint, flow uuid[], id uuid[], ord bigint[], queue int[], lane int[], policy int[], priority smallint[], state smallint[], due bigint?[], deadline bigint?[], content_type text?[], tags text?[], payload bytea?[], size int[], gate text?[], name text[], join_policy smallint[], k int[], let_run bool[], total int[], fired smallint[], delay bigint[], run_at bigint[], span_namespace int?[], span_first uuid?[], span_count int?[])
+-- name: flow_nodes (now bigint, flow uuid[], id uuid[], ord bigint[], queue int[], lane int[], policy int[], priority smallint[], state smallint[], due bigint?[], deadline bigint?[], content_type text?[], tags text?[], payload bytea?[], size int[], gate text?[], name text[], join_policy smallint[], k int[], let_run bool[], total int[], fired smallint[], delay bigint[], run_at bigint[], model smallint?[], span_namespace int?[], span_first uuid?[], span_count int?[])
 INSERT OR FAIL INTO execution (id, created, queue, content_type, tags, payload, gate)
 VALUES (:id, :now, :queue, :content_type, :tags, :payload, :gate);
 INSERT OR FAIL INTO live (num, ord, due, deadline, queue, lane, policy, epoch, attempt, forgiven, size,
                           lost, replays, priority, state, flow, has, gate)
 VALUES (last_insert_rowid(), :ord, :due, :deadline, :queue, :lane, :policy, 0, 1, 0, :size, 0, 0,
         :priority, :state, (SELECT num FROM flow WHERE id = :flow), 0, :gate);
-INSERT OR FAIL INTO node (num, flow, name, policy, k, let_run, total, succeeded, failed, fired, delay, run_at)
+INSERT OR FAIL INTO node (num, flow, name, policy, k, let_run, total, succeeded, failed, fired, delay, run_at, model)
 VALUES (last_insert_rowid(), (SELECT num FROM flow WHERE id = :flow), :name, :join_policy, :k,
-        :let_run, :total, 0, 0, :fired, :delay, :run_at);
+        :let_run, :total, 0, 0, :fired, :delay, :run_at, :model);
 INSERT OR FAIL INTO span @{span_added};
 
 -- name: flow_edges (upstream uuid[], downstream uuid[])

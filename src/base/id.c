@@ -165,31 +165,6 @@ WEFT_EXPORT bool weft_id_parse(const char *text, size_t size, struct weft_id *re
     return true;
 }
 
-void weft_id_print_digits(const struct weft_id *id, char ret_text[WEFT_ID_DIGITS + 1])
-{
-    char text[WEFT_ID_TEXT], *to = ret_text;
-    weft_id_print(id, text);
-    for (const char *at = text; *at; at++)
-        if (*at != '-')
-            *to++ = *at;
-    *to = '\0';
-}
-
-bool weft_id_parse_digits(const char *text, struct weft_id *ret_id)
-{
-    struct weft_id id;
-    if (strlen(text) != WEFT_ID_DIGITS)
-        return false;
-    for (size_t i = 0; i < sizeof(id.byte); i++) {
-        int high = weft_hex_digit(text[2 * i]), low = weft_hex_digit(text[2 * i + 1]);
-        if (high < 0 || low < 0)
-            return false;
-        id.byte[i] = (uint8_t)(high << 4 | low);
-    }
-    *ret_id = id;
-    return true;
-}
-
 struct weft_id weft_id_at(weft_usec moment_us)
 {
     const uint64_t last_ms = ((uint64_t)1 << 48) - 1;

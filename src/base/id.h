@@ -26,12 +26,6 @@ int weft_id_cmp(const struct weft_id *a, const struct weft_id *b);
 int weft_id_order(const void *a, const void *b); /* for qsort() of ids */
 bool weft_id_is_zero(const struct weft_id *id);  /* stands for "no id" */
 
-/* The digits alone, as ids stand behind a prefix in OpenAI's API. */
-enum { WEFT_ID_DIGITS = 32 };
-void weft_id_print_digits(const struct weft_id *id, char ret_text[WEFT_ID_DIGITS + 1]);
-/* False for anything but 32 digits. */
-WEFT_MUST_CHECK bool weft_id_parse_digits(const char *text, struct weft_id *ret_id);
-
 /* The least id of a moment, to the millisecond; clamped to the moments that an id can hold. */
 struct weft_id weft_id_at(weft_usec moment_us);
 

@@ -128,14 +128,15 @@ static void apply(struct weft_live *live, const struct weft_event *event)
  * A replay starts the same id again: it keeps epoch and history, forgives the attempts made so far,
  * and adds the attempt number that the final failure did not add.
  */
-static void replay(struct weft_live *live, enum weft_ended ended)
+static void replay(struct weft_live *live, const struct weft_event *event)
 {
+    enum weft_ended ended = event->how;
     if (ended == WEFT_ENDED_FAILED || ended == WEFT_ENDED_TIMED_OUT)
         live->attempt++;
     live->forgiven = live->attempt - 1;
     live->lost = 0;
     live->replays++;
-    live->deadline_us = 0; /* it may have passed long ago */
+    live->deadline_us = event->deadline_us; /* the old one may have passed long ago */
     drop_lease(live);
 }
 
@@ -158,7 +159,7 @@ bool weft_state_step(const struct weft_live *before, const struct weft_event *ev
         drop_lease(&step.after);
     if (event->kind == WEFT_EVENT_REPLAY || event->kind == WEFT_EVENT_REPLAY_BLOCKED ||
         event->kind == WEFT_EVENT_REARM)
-        replay(&step.after, event->how);
+        replay(&step.after, event);
     else
         apply(&step.after, event);
     if (ends_lease)

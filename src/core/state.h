@@ -105,7 +105,7 @@ struct weft_event {
     weft_usec due_us;    /* CLAIM, RENEW: end of the lease; RETRY, DELAY, UNBLOCK_LATER,
                           * RESUME_LATER: ready time; SUSPEND: timeout, 0: none */
     weft_usec attempt_deadline_us; /* CLAIM */
-    weft_usec deadline_us;         /* SET_DEADLINE */
+    weft_usec deadline_us;         /* SET_DEADLINE; REPLAY: 0: none */
 };
 
 struct weft_step {

@@ -4,7 +4,6 @@
 
 #include "base/clock.h"
 #include "base/err.h"
-#include "base/id.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -53,14 +52,12 @@ void weft_openai_write_error(const struct weft_err *err, struct weft_json_writer
 void weft_openai_id_print(const char *prefix, const struct weft_id *id,
                           char ret_text[WEFT_OPENAI_ID_TEXT])
 {
-    int size = snprintf(ret_text, WEFT_OPENAI_ID_TEXT - WEFT_ID_DIGITS, "%s", prefix);
-    weft_id_print_digits(id, ret_text + size);
+    weft_batch_id_print(prefix, id, ret_text);
 }
 
 bool weft_openai_id_parse(const char *prefix, const char *text, struct weft_id *ret_id)
 {
-    size_t size = strlen(prefix);
-    return strncmp(text, prefix, size) == 0 && weft_id_parse_digits(text + size, ret_id);
+    return weft_batch_id_parse(prefix, text, ret_id);
 }
 
 void weft_openai_add_id(struct weft_json_writer *out, const char *key, const char *prefix,

@@ -9,9 +9,10 @@
  */
 
 #include "base/json.h"
+#include "core/batch_id.h"
 #include "net/request.h"
 
-enum { WEFT_OPENAI_ID_TEXT = 64 };
+enum { WEFT_OPENAI_ID_TEXT = WEFT_BATCH_ID_TEXT };
 
 /* Whether a request is for the part of the API that has these manners. */
 bool weft_openai_wants(const struct weft_request *request);

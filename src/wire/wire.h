@@ -51,6 +51,7 @@ extern const char *const weft_wire_resumed_by[WEFT_RESUMED_BY_OPERATOR + 1];
 extern const char *const weft_wire_on_timeouts[WEFT_ON_TIMEOUT_ESCALATE + 1];
 extern const char *const weft_wire_waitpoint_states[WEFT_WAITPOINT_CLOSED + 1];
 extern const char *const weft_wire_flow_cancels[WEFT_FLOW_CANCEL_ONLY + 1];
+extern const char *const weft_wire_batch_statuses[WEFT_BATCH_STATUS_CANCELLED + 1];
 /* The value of a word in such a list, -1: it is none of them. */
 int weft_wire_word(const char *const *word, size_t count, const char *text);
 

@@ -111,6 +111,97 @@ def life(tap, calls):
     return file
 
 
+OWN = "/v1/batches"
+
+
+def uuid_of(batch):
+    digits = batch[len("batch_"):]
+    return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
+
+
+def own(tap, calls, file):
+    """Batches in weft's own words, and retries of them."""
+    batch = wait(calls, create(calls, file, completion_window="60s", metadata={"a": "b"})["id"], "in_progress")
+    finish(calls, claim(calls, 200))
+    seen = calls.good("GET", f"{OWN}/{batch['id']}")
+    tap.equal(seen, {**calls.good("GET", f"{OWN}/{seen['id']}"), "estimated_end_at": seen["estimated_end_at"]},
+              "both forms of the id are the same batch")
+    tap.equal((seen["id"], seen["batch_id"], seen["input_file_id"]), (uuid_of(batch["id"]), batch["id"], file),
+              "it has both ids")
+    tap.equal((seen["total"], seen["succeeded"], seen["failed"], seen["running"], seen["ended_last_minute"]),
+              (500, 180, 20, 0, 200), "its lines are counted")
+    tap.ok(seen["estimated_end_at"] and not seen["finished_at"], "the end is estimated")
+    tap.equal([(one["model"], one["total"], one["failed"]) for one in seen["models"]], [("m", 500, 20)],
+              "they are counted by model")
+    tap.equal([one["id"] for one in calls.good("GET", f"{OWN}?status=in_progress")["items"]], [seen["id"]],
+              "it is listed by its status")
+    page = calls.good("GET", f"{OWN}?limit=1")
+    tap.ok("models" not in page["items"][0] and page["next"], "a page of the list has no details")
+    tap.ok(calls.good("GET", f"{OWN}?limit=1&after={page['next']}")["items"][0]["id"] != page["items"][0]["id"],
+           "the next page goes on")
+    calls.good("POST", f"{OWN}/{seen['id']}/cancel")
+    batch = wait(calls, batch["id"], "cancelled")
+    before = check_files(tap, calls, batch, 500, "cancelled")
+    retried = calls.good("POST", f"{OWN}/{seen['id']}/retry", {})
+    tap.equal((retried["retried"], retried["more"], retried["status"]), (320, False, "in_progress"), "retry brings lines back")
+    batch = calls.good("GET", f"{BATCHES}/{batch['id']}")
+    tap.equal((batch["status"], batch["request_counts"], batch["cancelled_at"], batch["cancelling_at"]),
+              ("in_progress", {"total": 500, "completed": 180, "failed": 0}, None, None), "the batch is in progress")
+    tap.equal((read_lines(calls, batch["error_file_id"]), len(read_lines(calls, batch["output_file_id"]))), ([], 180),
+              "the lines have left the errors")
+    while items := claim(calls):
+        finish(calls, [{**item, "node": "good"} for item in items])
+    batch = wait(calls, batch["id"], "completed")
+    output, errors = check_files(tap, calls, batch, 500, "retried")
+    tap.equal((len(before[0]), len(output), errors, batch["error_file_id"]), (180, 500, [], None), "all are in the output")
+    again = calls.good("POST", f"{OWN}/{seen['id']}/retry")
+    tap.equal((again["retried"], again["status"]), (0, "completed"), "nothing is left to retry")
+
+
+def replayed(tap, calls, file):
+    """A line that is replayed by itself; the answer of a server to a line that failed."""
+    batch = wait(calls, create(calls, file)["id"], "in_progress")
+    while items := claim(calls):
+        calls.good("POST", "/v1/leases/fail", {"items": [
+            {"id": item["id"], "epoch": item["epoch"], "class": "http_422", "message": "no", "retryable": False,
+             "detail": {"status": 422, "headers": {"x-request-id": "r"}, "body": {"error": {"message": item["node"]}}}}
+            for item in items[:250]]})
+        finish(calls, [{**item, "node": "good"} for item in items[250:]])
+    batch = wait(calls, batch["id"], "completed")
+    _, errors = check_files(tap, calls, batch, 500, "failed lines")
+    tap.ok(errors and all(entry["response"] == {"status_code": 422, "request_id": "r",
+                                                "body": {"error": {"message": entry["custom_id"]}}}
+                          and entry["error"] is None for entry in errors), "what was answered is in the error file")
+    failed = len(errors)
+    line_id = errors[3]["id"][len("batch_req_"):]
+    calls.good("POST", f"/v1/executions/{uuid_of('batch_' + line_id)}/replay", {})
+    seen = calls.good("GET", f"{BATCHES}/{batch['id']}")
+    tap.equal((seen["status"], seen["request_counts"]["failed"], seen["completed_at"]), ("in_progress", failed - 1, None),
+              "a line that is replayed opens the batch again")
+    items = claim(calls)
+    tap.equal([item["node"] for item in items], [errors[3]["custom_id"]], "the line runs")
+    finish(calls, [{**items[0], "node": "good"}])
+    seen = wait(calls, batch["id"], "completed")
+    check_files(tap, calls, seen, 500, "replayed")
+    tap.equal(seen["request_counts"]["failed"], failed - 1, "the final counts are new ones")
+
+
+def deleted(tap, calls, file):
+    batch = wait(calls, create(calls, file)["id"], "in_progress")
+    held = claim(calls, 10)
+    gone = calls.good("DELETE", f"{OWN}/{batch['id']}")
+    tap.equal(gone, {"id": uuid_of(batch["id"]), "status": "in_progress"}, "a batch that runs is deleted")
+    for path in (f"{OWN}/{batch['id']}", f"{BATCHES}/{batch['id']}", f"{FILES}/{batch['output_file_id']}/content"):
+        tap.equal(calls("GET", path)[0], 404, "nobody sees it any more")
+    tap.equal(calls("DELETE", f"{OWN}/{batch['id']}")[0], 404, "again: there is none")
+    tap.equal(calls("POST", "/v1/leases/complete", {"id": held[0]["id"], "epoch": held[0]["epoch"]})[0], 409,
+              "its calls in flight are revoked")
+    tap.equal(claim(calls), [], "no line begins any more")
+    for path in (f"{OWN}/x", f"{OWN}/{uuid_of(batch['id'])}"):
+        tap.ok(calls("GET", path)[0] in (400, 404), "a batch that is not there")
+    tap.equal(calls("GET", f"{OWN}?status=gone")[0], 400, "a status that there is not")
+
+
 def flawed(tap, calls, file):
     bad = upload(calls, line(1) + "oops\n")["id"]
     batch = wait(calls, create(calls, bad)["id"], "failed")
@@ -236,6 +327,9 @@ def main():
     tap.equal(calls("PUT", "/v1/models/m", {"endpoint": "e", "escalate_to": "x"})[0], 400, "escalate_to is refused")
     file = life(tap, calls)
     flawed(tap, calls, file)
+    own(tap, calls, file)
+    replayed(tap, calls, file)
+    deleted(tap, calls, file)
     cancelled(tap, calls, file)
     expired(tap, calls, file)
     ids = [batch["id"] for batch in calls.good("GET", BATCHES)["data"]]

@@ -208,11 +208,9 @@ static void check_step(const struct weft_live *before, const struct weft_event *
            event->kind == WEFT_EVENT_PRIORITIZE ? event->priority : before->priority,
            "%s: priority", name);
     weft_usec deadline_us = before->deadline_us;
-    if (event->kind == WEFT_EVENT_SET_DEADLINE)
+    if (event->kind == WEFT_EVENT_SET_DEADLINE || event->kind == WEFT_EVENT_REPLAY ||
+        event->kind == WEFT_EVENT_REPLAY_BLOCKED || event->kind == WEFT_EVENT_REARM)
         deadline_us = event->deadline_us;
-    else if (event->kind == WEFT_EVENT_REPLAY || event->kind == WEFT_EVENT_REPLAY_BLOCKED ||
-             event->kind == WEFT_EVENT_REARM)
-        deadline_us = 0;
     is_int(after->deadline_us, deadline_us, "%s: deadline", name);
     ok(memcmp(&after->id, &before->id, sizeof(after->id)) == 0 && after->queue == before->queue &&
            after->lane == before->lane && after->policy == before->policy &&

@@ -14,6 +14,7 @@
 #include "engine/engine_state.h"
 #include "engine/flow/flow.h"
 #include "weft/weft.h"
+#include "wire/wire.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -24,8 +25,7 @@ enum {
 
 /* ---- Creating -------------------------------------------------------------------------------- */
 
-/* "24h" in seconds; 0: it is no window. */
-static int64_t window_of(const char *text)
+int64_t weft_batch_window(const char *text)
 {
     static const struct {
         char unit;
@@ -67,7 +67,7 @@ static enum weft_rc check(struct weft_engine *engine, struct creation *creation,
                           struct weft_arena *arena, struct weft_err *err)
 {
     const struct weft_batch_new *args = creation->args;
-    creation->window_s = window_of(args->window);
+    creation->window_s = weft_batch_window(args->window);
     if (creation->window_s == 0)
         return weft_invalid(err, "completion_window",
                             "completion_window must be a time like 24h, 30 days at most");
@@ -191,7 +191,7 @@ enum weft_rc weft_engine_batch_cancel(struct weft_engine *engine, const char *ns
                         batch.status == WEFT_BATCH_STATUS_FAILED);
     if (over)
         rc = weft_fail_field(err, WEFT_NOT_LIVE, "id", "the batch is %s: it cannot be cancelled",
-                             weft_batch_statuses[batch.status]);
+                             weft_wire_batch_statuses[batch.status]);
     *weft_call_batch_want_cancel(&call, arena) =
         (struct weft_batch_want_cancel_in){.now = weft_clock_now(engine->clock), .id = *id};
     if (!rc)
@@ -220,6 +220,8 @@ enum weft_rc weft_engine_batch_step(struct weft_engine *engine, const struct wef
     } else if (batch.phase == WEFT_BATCH_WRITING) {
         rc = weft_batch_write(engine, &batch, err);
         *ret_more = !rc;
+    } else if (batch.phase == WEFT_BATCH_RUNNING && batch.retry_us) {
+        rc = weft_batch_bring_back(engine, &batch, ret_more, err);
     } else if (batch.phase == WEFT_BATCH_RUNNING && !batch.flow_open) {
         rc = weft_batch_freeze(engine, &batch, err);
     } else if (batch.phase == WEFT_BATCH_RUNNING && batch.cancelling_us && !batch.flow_cancelled) {

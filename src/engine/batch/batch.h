@@ -6,15 +6,17 @@
  * Batches: each line of a file is a member of a flow, an execution of kind `http` that is named by
  * the custom_id of its line. So cancel, deadlines and the exact end are those of flows. A batch
  * adds the members in parts, where any process goes on after a crash (batch_write.c), its own
- * counts, which are final when the flow has ended (batch_end.c), and its lines in the order of the
- * file (batch_read.c). Its id is that of its flow.
+ * counts, which are final when the flow has ended, and its lines in the order of the file
+ * (batch_read.c), and retries of lines (batch_retry.c). Its id is that of its flow.
  */
 
 #include "base/base.h"
 #include "base/err.h"
+#include "weft/batch.h"
 
 struct weft_arena;
 struct weft_engine;
+struct weft_tx;
 
 enum {
     WEFT_BATCH_METADATA_MAX = 16, /* pairs */
@@ -30,18 +32,6 @@ enum weft_batch_phase {
     WEFT_BATCH_ENDED = 2,
     WEFT_BATCH_FAILED = 3, /* its file cannot be used */
 };
-
-enum weft_batch_status {
-    WEFT_BATCH_STATUS_VALIDATING,
-    WEFT_BATCH_STATUS_FAILED,
-    WEFT_BATCH_STATUS_IN_PROGRESS,
-    WEFT_BATCH_STATUS_FINALIZING,
-    WEFT_BATCH_STATUS_COMPLETED,
-    WEFT_BATCH_STATUS_EXPIRED,
-    WEFT_BATCH_STATUS_CANCELLING,
-    WEFT_BATCH_STATUS_CANCELLED,
-};
-extern const char *const weft_batch_statuses[WEFT_BATCH_STATUS_CANCELLED + 1];
 
 struct weft_batch_new {
     const char *ns;
@@ -59,12 +49,15 @@ struct weft_batch {
     enum weft_batch_status status;
     const char *ns;
     int32_t ns_id;
+    bool flow_there; /* it is not being removed, nor gone */
     bool flow_open, flow_cancelled;
     weft_usec flow_finished_us;
     uint64_t requests;   /* members */
     uint64_t at, line;   /* while it is written: how far */
     struct weft_id last; /* zeros: no member yet */
-    weft_usec created_us, expires_us, opened_us, finished_us, cancelling_us;
+    weft_usec created_us, expires_us, opened_us, finished_us, cancelling_us, retried_us;
+    weft_usec retry_us;      /* lines that ended badly until then are brought back; 0: none is */
+    struct weft_id retry_to; /* zeros: it has not begun */
     uint64_t succeeded, failed, expired, cancelled; /* members that ended so */
     uint64_t running;                               /* of a batch that has not ended */
 };
@@ -81,11 +74,14 @@ struct weft_batches_asking {
     const char *ns;
     struct weft_id after;
     bool has_after;
-    uint32_t limit;
+    uint32_t limit; /* batches that are looked at */
+    bool by_status;
+    enum weft_batch_status status; /* with by_status: only these */
 };
 struct weft_batch_list {
     struct weft_batch *item;
     size_t count;
+    struct weft_id last; /* that was looked at */
     bool more;
 };
 WEFT_MUST_CHECK enum weft_rc weft_engine_batches(struct weft_engine *engine,
@@ -103,8 +99,8 @@ WEFT_MUST_CHECK enum weft_rc weft_engine_batch_cancel(struct weft_engine *engine
 
 /*
  * Does the next piece of work that a batch has: writes a part of its members, opens its flow,
- * cancels it, or makes its counts final. Any process may do so at the same time. *ret_more: there
- * is more to do at once.
+ * cancels it, brings lines back that are retried, or makes its counts final. Any process may do so
+ * at the same time. *ret_more: there is more to do at once.
  */
 WEFT_MUST_CHECK enum weft_rc weft_engine_batch_step(struct weft_engine *engine,
                                                     const struct weft_id *id, bool *ret_more,
@@ -120,6 +116,7 @@ struct weft_batch_answer {
     const void *result; /* of those that succeeded, where good ones were asked for */
     size_t result_size;
     const char *error_class, *error_message; /* of those that failed */
+    const char *detail; /* what was answered to a call that failed, as a result has it; or NULL */
 };
 struct weft_batch_page {
     struct weft_id after; /* zeros: from the beginning; moves on */
@@ -141,11 +138,25 @@ WEFT_MUST_CHECK enum weft_rc weft_engine_batch_answers(struct weft_engine *engin
 WEFT_MUST_CHECK enum weft_rc weft_batch_load(struct weft_engine *engine, int32_t ns,
                                              const struct weft_id *id, struct weft_arena *arena,
                                              struct weft_batch *ret_batch, struct weft_err *err);
+/* The same in a transaction. */
+WEFT_MUST_CHECK enum weft_rc weft_batch_load_in(struct weft_tx *tx, const struct weft_id *id,
+                                                struct weft_batch *ret_batch, struct weft_err *err);
 /* Reads the next part of the file and writes its members. */
 WEFT_MUST_CHECK enum weft_rc weft_batch_write(struct weft_engine *engine,
                                               const struct weft_batch *batch, struct weft_err *err);
 /* Makes the counts final, if the flow has ended. */
 WEFT_MUST_CHECK enum weft_rc
 weft_batch_freeze(struct weft_engine *engine, const struct weft_batch *batch, struct weft_err *err);
+/* "24h" in seconds; 0: it is no window. */
+int64_t weft_batch_window(const char *text);
+/* The flow of a batch that was deleted, with the first of its members; no error if there is none.
+ */
+WEFT_MUST_CHECK enum weft_rc weft_batch_delete_flow(struct weft_engine *engine, const char *ns,
+                                                    const struct weft_id *id, struct weft_err *err);
+/* Brings back the next lines of a retry that is under way; *ret_more: it has not come to the end.
+ */
+WEFT_MUST_CHECK enum weft_rc weft_batch_bring_back(struct weft_engine *engine,
+                                                   const struct weft_batch *batch, bool *ret_more,
+                                                   struct weft_err *err);
 
 #endif

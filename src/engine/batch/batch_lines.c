@@ -2,9 +2,9 @@
 
 #include "engine/batch/batch_lines.h"
 
-#include "base/id.h"
 #include "base/json.h"
 #include "base/str.h"
+#include "core/batch_id.h"
 #include "weft/weft.h"
 #include "wire/wire.h"
 
@@ -44,11 +44,10 @@ static void put_bytes(struct weft_json_writer *out, const void *data, size_t siz
  * The result of a call, as the executor of HTTP calls stores it: {"status","headers","body"}, with
  * body_text or body_base64 for a body that is no JSON. Any other result is taken as the body.
  */
-static void put_response(struct weft_json_writer *out, const struct weft_batch_answer *answer)
+static void put_response(struct weft_json_writer *out, const void *data, size_t size)
 {
     struct weft_json result, headers = {0}, body, status;
-    bool json = answer->result_size > 0 &&
-                !weft_json_check(answer->result, answer->result_size, &result, NULL);
+    bool json = size > 0 && !weft_json_check(data, size, &result, NULL);
     bool call = json && result.kind == WEFT_JSON_OBJECT &&
                 weft_wire_member(&result, "status", &status) && status.kind == WEFT_JSON_NUMBER;
     weft_json_begin_object(out);
@@ -67,8 +66,8 @@ static void put_response(struct weft_json_writer *out, const struct weft_batch_a
         put_on_one_line(out, &body);
     else if (json && !call)
         put_on_one_line(out, &result);
-    else if (!json && answer->result_size > 0)
-        put_bytes(out, answer->result, answer->result_size);
+    else if (!json && size > 0)
+        put_bytes(out, data, size);
     else
         weft_json_put_null(out);
     weft_json_end_object(out);
@@ -83,10 +82,25 @@ static int status_in(const char *class)
     return status >= 100 && status <= 599 ? status : 0;
 }
 
+/* The detail of a failure is what the server answered, if it has the form of a result. */
+static bool is_response(const char *detail)
+{
+    struct weft_json result, status;
+    return detail && !weft_json_check(detail, strlen(detail), &result, NULL) &&
+           result.kind == WEFT_JSON_OBJECT && weft_wire_member(&result, "status", &status) &&
+           status.kind == WEFT_JSON_NUMBER;
+}
+
 /* A call that was answered with an error has a response; one that was not has an error. */
 static void put_failure(struct weft_json_writer *out, const struct weft_batch_answer *answer)
 {
     int status = answer->state == WEFT_STATE_FAILED ? status_in(answer->error_class) : 0;
+    if (answer->state == WEFT_STATE_FAILED && is_response(answer->detail)) {
+        weft_json_key(out, "response");
+        put_response(out, answer->detail, strlen(answer->detail));
+        weft_json_add_text(out, "error", NULL);
+        return;
+    }
     if (status > 0) {
         weft_json_add_object(out, "response");
         weft_json_add_i64(out, "status_code", status);
@@ -119,15 +133,15 @@ static void put_failure(struct weft_json_writer *out, const struct weft_batch_an
 void weft_batch_line_add(struct weft_buf *buf, const struct weft_batch_answer *answer, bool good)
 {
     struct weft_json_writer out;
-    char id[sizeof("batch_req_") + WEFT_ID_DIGITS] = "batch_req_";
-    weft_id_print_digits(&answer->id, id + strlen(id));
+    char id[WEFT_BATCH_ID_TEXT];
+    weft_batch_id_print("batch_req_", &answer->id, id);
     weft_json_writer_init(&out, buf);
     weft_json_begin_object(&out);
     weft_json_add_text(&out, "id", id);
     weft_json_add_text(&out, "custom_id", answer->custom_id);
     if (good) {
         weft_json_key(&out, "response");
-        put_response(&out, answer);
+        put_response(&out, answer->result, answer->result_size);
         weft_json_add_text(&out, "error", NULL);
     } else {
         put_failure(&out, answer);

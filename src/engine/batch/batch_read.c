@@ -7,16 +7,10 @@
 #include "base/id.h"
 #include "engine/batch/batch.h"
 #include "engine/engine_state.h"
+#include "engine/job/detail.h"
 #include "weft/weft.h"
 
 #include <string.h>
-
-const char *const weft_batch_statuses[WEFT_BATCH_STATUS_CANCELLED + 1] = {
-    [WEFT_BATCH_STATUS_VALIDATING] = "validating",   [WEFT_BATCH_STATUS_FAILED] = "failed",
-    [WEFT_BATCH_STATUS_IN_PROGRESS] = "in_progress", [WEFT_BATCH_STATUS_FINALIZING] = "finalizing",
-    [WEFT_BATCH_STATUS_COMPLETED] = "completed",     [WEFT_BATCH_STATUS_EXPIRED] = "expired",
-    [WEFT_BATCH_STATUS_CANCELLING] = "cancelling",   [WEFT_BATCH_STATUS_CANCELLED] = "cancelled",
-};
 
 static enum weft_rc no_batch(struct weft_err *err)
 {
@@ -42,7 +36,8 @@ static enum weft_batch_status status_of(const struct weft_batch *batch)
         return WEFT_BATCH_STATUS_CANCELLING;
     if (batch->phase == WEFT_BATCH_WRITING)
         return WEFT_BATCH_STATUS_VALIDATING;
-    return batch->flow_open ? WEFT_BATCH_STATUS_IN_PROGRESS : WEFT_BATCH_STATUS_FINALIZING;
+    return batch->flow_open || batch->retry_us ? WEFT_BATCH_STATUS_IN_PROGRESS
+                                               : WEFT_BATCH_STATUS_FINALIZING;
 }
 
 /* Counts the members of a flow by their states. */
@@ -81,6 +76,7 @@ static struct weft_batch batch_of(const struct weft_batch_read_out *row)
                                .phase = (enum weft_batch_phase)row->phase,
                                .ns = row->ns,
                                .ns_id = row->namespace,
+                               .flow_there = row->flow_state.set && row->flow_state.value >= 0,
                                .flow_open =
                                    row->flow_state.set && row->flow_state.value == WEFT_FLOW_OPEN,
                                .flow_cancelled = row->flow_cancel.value != WEFT_FLOW_CANCEL_NONE,
@@ -94,6 +90,9 @@ static struct weft_batch batch_of(const struct weft_batch_read_out *row)
                                .opened_us = row->opened.value,
                                .finished_us = row->finished.value,
                                .cancelling_us = row->wanted.value,
+                               .retried_us = row->retried.value,
+                               .retry_us = row->retry.value,
+                               .retry_to = row->retry_to.value,
                                .succeeded = (uint64_t)row->succeeded,
                                .failed = (uint64_t)row->failed,
                                .expired = (uint64_t)row->expired,
@@ -113,6 +112,20 @@ enum weft_rc weft_batch_load(struct weft_engine *engine, int32_t ns, const struc
     struct weft_rows rows = {0};
     *weft_call_batch_read(&call, arena) = (struct weft_batch_read_in){.namespace = ns, .id = *id};
     enum weft_rc rc = weft_tx_once(engine, WEFT_TX_READ, &call, arena, &rows, err);
+    if (!rc && rows.count == 0)
+        rc = no_batch(err);
+    if (!rc)
+        *ret_batch = batch_of(weft_out_batch_read(&rows));
+    return rc;
+}
+
+enum weft_rc weft_batch_load_in(struct weft_tx *tx, const struct weft_id *id,
+                                struct weft_batch *ret_batch, struct weft_err *err)
+{
+    struct weft_call call;
+    struct weft_rows rows = {0};
+    *weft_call_batch_read(&call, tx->arena) = (struct weft_batch_read_in){.id = *id};
+    enum weft_rc rc = weft_tx_run(tx, &call, 1, &rows, err);
     if (!rc && rows.count == 0)
         rc = no_batch(err);
     if (!rc)
@@ -166,18 +179,23 @@ enum weft_rc weft_engine_batches(struct weft_engine *engine,
         rc = weft_tx_once(engine, WEFT_TX_READ, &call, arena, &rows, err);
     if (rc)
         return rc;
-    size_t count = rows.count < asking->limit ? rows.count : asking->limit;
-    struct weft_batch *item = weft_new_array(arena, struct weft_batch, count + 1);
-    for (size_t i = 0; i < count && !rc; i++) {
+    size_t looked = rows.count < asking->limit ? rows.count : asking->limit;
+    struct weft_batch_list list = {.item = weft_new_array(arena, struct weft_batch, looked + 1),
+                                   .more = rows.count > asking->limit};
+    for (size_t i = 0; i < looked && !rc; i++) {
         /* Both statements return the same columns. */
         struct weft_batch_read_out row;
         _Static_assert(sizeof(row) == sizeof(struct weft_batches_list_out), "the same columns");
         memcpy(&row, &weft_out_batches_list(&rows)[i], sizeof(row));
-        item[i] = batch_of(&row);
-        rc = count_living(engine, &item[i], arena, err);
+        struct weft_batch *item = &list.item[list.count];
+        *item = batch_of(&row);
+        list.last = item->id;
+        if (asking->by_status && item->status != asking->status)
+            continue;
+        rc = count_living(engine, item, arena, err);
+        list.count++;
     }
-    *ret_list =
-        (struct weft_batch_list){.item = item, .count = count, .more = rows.count > asking->limit};
+    *ret_list = list;
     return rc;
 }
 
@@ -189,7 +207,7 @@ enum weft_rc weft_engine_batches(struct weft_engine *engine,
  */
 static enum weft_rc freeze(struct weft_tx *tx, void *context, struct weft_err *err)
 {
-    struct weft_batch batch = *(const struct weft_batch *)context;
+    struct weft_batch batch = *(const struct weft_batch *)context, now = {0};
     struct weft_call call;
     struct weft_rows rows = {0};
     weft_call_batch_hold(&call, tx->arena)->id = batch.id;
@@ -197,18 +215,14 @@ static enum weft_rc freeze(struct weft_tx *tx, void *context, struct weft_err *e
     if (rc || rows.count == 0)
         return rc;
     rc = count(tx, &batch, err);
-    *weft_call_batch_read(&call, tx->arena) = (struct weft_batch_read_in){.id = batch.id};
     if (!rc)
-        rc = weft_tx_run(tx, &call, 1, &rows, err);
-    if (rc || rows.count == 0)
+        rc = weft_batch_load_in(tx, &batch.id, &now, err);
+    if (rc || !now.flow_finished_us)
         return rc;
-    const struct weft_batch_read_out *now = weft_out_batch_read(&rows);
-    if (!now->flow_finished.set)
-        return WEFT_OK;
     *weft_call_batch_freeze(&call, tx->arena) =
         (struct weft_batch_freeze_in){.now = tx->now_us,
                                       .id = batch.id,
-                                      .finished = now->flow_finished.value,
+                                      .finished = now.flow_finished_us,
                                       .succeeded = (int64_t)batch.succeeded,
                                       .failed = (int64_t)batch.failed,
                                       .expired = (int64_t)batch.expired,
@@ -228,6 +242,32 @@ enum weft_rc weft_batch_freeze(struct weft_engine *engine, const struct weft_bat
 
 /* ---- Lines ----------------------------------------------------------------------------------- */
 
+/*
+ * Details may have 64 KiB each: where they are many, the page ends with those that were read.
+ * `item` says which answer each one belongs to.
+ */
+static enum weft_rc read_details(struct weft_engine *engine, struct weft_batch_page *page,
+                                 const struct weft_detail_of *of, const size_t *item, size_t count,
+                                 struct weft_arena *arena, struct weft_err *err)
+{
+    enum { STEP = 64, MOST = 4 << 20 };
+    size_t bytes = 0, at = 0;
+    while (at < count && bytes < MOST) {
+        size_t end = count - at < STEP ? count : at + STEP;
+        enum weft_rc rc = weft_details_read(engine, of + at, end - at, arena, err);
+        if (rc)
+            return rc;
+        for (; at < end; at++)
+            bytes += *of[at].ret_detail ? strlen(*of[at].ret_detail) : 0;
+    }
+    if (at < count) {
+        page->count = item[at - 1] + 1;
+        page->after = of[at - 1].id;
+        page->looked = page->members; /* there is more */
+    }
+    return WEFT_OK;
+}
+
 enum weft_rc weft_engine_batch_answers(struct weft_engine *engine, const struct weft_id *id,
                                        struct weft_batch_page *page, struct weft_arena *arena,
                                        struct weft_err *err)
@@ -242,19 +282,26 @@ enum weft_rc weft_engine_batch_answers(struct weft_engine *engine, const struct 
     page->item = weft_new_array(arena, struct weft_batch_answer, rows.count + 1);
     page->count = 0;
     page->looked = rows.count;
+    struct weft_detail_of *of = weft_new_array(arena, struct weft_detail_of, rows.count + 1);
+    size_t *item = weft_new_array(arena, size_t, rows.count + 1), failed = 0;
     for (size_t i = 0; i < rows.count; i++) {
         const struct weft_batch_lines_out *row = &weft_out_batch_lines(&rows)[i];
         page->after = row->id;
         if (!row->state.set || (row->state.value == WEFT_STATE_SUCCEEDED) != page->good)
             continue;
-        page->item[page->count++] =
-            (struct weft_batch_answer){.id = row->id,
-                                       .custom_id = row->name,
-                                       .state = (enum weft_state)row->state.value,
-                                       .result = row->result.data,
-                                       .result_size = row->result.size,
-                                       .error_class = row->error_class,
-                                       .error_message = row->error_message};
+        struct weft_batch_answer *answer = &page->item[page->count];
+        *answer = (struct weft_batch_answer){.id = row->id,
+                                             .custom_id = row->name,
+                                             .state = (enum weft_state)row->state.value,
+                                             .result = row->result.data,
+                                             .result_size = row->result.size,
+                                             .error_class = row->error_class,
+                                             .error_message = row->error_message};
+        if (answer->state == WEFT_STATE_FAILED) {
+            of[failed] = (struct weft_detail_of){row->id, row->epoch.value, &answer->detail};
+            item[failed++] = page->count;
+        }
+        page->count++;
     }
-    return WEFT_OK;
+    return read_details(engine, page, of, item, failed, arena, err);
 }

@@ -27,6 +27,7 @@ enum {
     PART_REQUESTS = 1000,
     PART_BYTES = 4 << 20,
     PAYLOAD_EXTRA = 1024, /* what a payload has besides the body */
+    MODELS_MAX = 100,     /* of a batch that are counted apart */
 };
 
 /* A part of the file, from `batch` on. */
@@ -36,6 +37,7 @@ struct part {
     struct weft_arena *arena;
     uint64_t at, line; /* how far it was read */
     struct weft_node *node;
+    const char **named; /* the model that each of these lines names */
     size_t count, bytes;
     bool whole; /* the file ends here */
     struct weft_batch_flaws flaws;
@@ -99,6 +101,7 @@ static enum weft_rc take_line(struct part *part, const char *text, size_t size,
                  "There is no model of this name, and no default model.");
     if (part->flawed)
         return WEFT_OK;
+    part->named[part->count] = part->model_name;
     struct weft_node *node = &part->node[part->count++];
     *node = (struct weft_node){.name = line.custom_id};
     node->spec = (struct weft_spec){
@@ -165,6 +168,42 @@ static enum weft_rc resolve(struct writing *writing, struct weft_err *err)
     return rc;
 }
 
+/*
+ * Numbers the models that the lines of a part name, and adds those that are new. Under the lock of
+ * the batch: batch_move has updated its row, so no other process adds any.
+ */
+static enum weft_rc put_models(struct weft_tx *tx, const struct part *part, int16_t *number,
+                               struct weft_err *err)
+{
+    const char *name[MODELS_MAX];
+    struct weft_call call;
+    struct weft_rows rows = {0};
+    weft_call_batch_models_read(&call, tx->arena)->batch = part->batch->id;
+    enum weft_rc rc = weft_tx_run(tx, &call, 1, &rows, err);
+    if (rc)
+        return rc;
+    size_t known = rows.count < MODELS_MAX ? rows.count : MODELS_MAX, count = known, at = 0;
+    for (size_t i = 0; i < known; i++)
+        name[i] = weft_out_batch_models_read(&rows)[i].name;
+    for (size_t line = 0; line < part->count; line++) {
+        if (at >= count || strcmp(name[at], part->named[line]) != 0) /* else as the line before */
+            for (at = 0; at < count && strcmp(name[at], part->named[line]) != 0;)
+                at++;
+        if (at == count && count < MODELS_MAX)
+            name[count++] = part->named[line];
+        number[line] = (int16_t)(at < count ? at + 1 : 0);
+    }
+    struct weft_batch_model_add_in *in =
+        weft_call_batch_model_add(&call, tx->arena, count - known + 1);
+    for (size_t i = known; i < count; i++) {
+        in->row[i - known].batch = part->batch->id;
+        in->row[i - known].number = (int16_t)(i + 1);
+        in->row[i - known].name = name[i];
+    }
+    call.rows = count - known;
+    return call.rows ? weft_tx_run(tx, &call, 1, NULL, err) : WEFT_OK;
+}
+
 static enum weft_rc put_tail(struct weft_tx *tx, const struct weft_id *id, struct weft_err *err)
 {
     struct weft_call call[3];
@@ -202,6 +241,11 @@ static enum weft_rc put_part(struct weft_tx *tx, void *context, struct weft_err 
     writing->lost = !rc && rows.count == 0;
     if (rc || writing->lost)
         return rc;
+    int16_t *number = weft_new_array(tx->arena, int16_t, part->count + 1);
+    rc = put_models(tx, part, number, err);
+    if (rc)
+        return rc;
+    writing->draft.model = number;
     const struct weft_draft *draft = &writing->draft;
     struct weft_draft_rows list = weft_draft_list(&draft, 1, tx->arena);
     rc = weft_draft_put(tx, &list, tx->now_us, err);
@@ -264,6 +308,7 @@ static enum weft_rc check_all(struct weft_engine *engine, const struct weft_batc
         part.arena = arena;
         part.model_name = NULL;
         part.node = weft_new_array(arena, struct weft_node, PART_REQUESTS);
+        part.named = weft_new_array(arena, const char *, PART_REQUESTS);
         part.count = part.bytes = 0;
         rc = take_chunk(&part, size, err);
         weft_arena_free(arena);
@@ -286,6 +331,7 @@ static enum weft_rc read_and_write(struct weft_engine *engine, const struct weft
                         .line = batch->line};
     enum weft_rc rc = WEFT_OK;
     part.node = weft_new_array(part.arena, struct weft_node, PART_REQUESTS);
+    part.named = weft_new_array(part.arena, const char *, PART_REQUESTS);
     weft_batch_flaws_init(&part.flaws);
     while (!rc && !part.whole && !part.flawed && !is_full(&part))
         rc = take_chunk(&part, file->bytes, err);

@@ -4,9 +4,10 @@
 
 #include "base/alloc.h"
 #include "base/arena.h"
-#include "base/id.h"
+#include "core/batch_id.h"
 #include "engine/batch/batch_lines.h"
 #include "engine/batch/file_writer.h"
+#include "wire/wire.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -15,7 +16,6 @@
 
 /* ---- Names ----------------------------------------------------------------------------------- */
 
-/* The longer ones stand first: they begin as the first one does. */
 static const char *const prefix[] = {[WEFT_CONTENT_FILE] = WEFT_FILE_PREFIX,
                                      [WEFT_CONTENT_OUTPUT] = WEFT_OUTPUT_PREFIX,
                                      [WEFT_CONTENT_ERRORS] = WEFT_ERRORS_PREFIX};
@@ -26,10 +26,8 @@ bool weft_file_id_parse(const char *text, struct weft_file_asking *ret_asking)
     if (weft_id_parse(text, strlen(text), &ret_asking->id))
         return true;
     for (size_t i = 0; i < WEFT_LEN(prefix); i++) {
-        size_t size = strlen(prefix[i]);
         ret_asking->which = (enum weft_content)i;
-        if (strncmp(text, prefix[i], size) == 0 &&
-            weft_id_parse_digits(text + size, &ret_asking->id))
+        if (weft_batch_id_parse(prefix[i], text, &ret_asking->id))
             return true;
     }
     return false;
@@ -38,9 +36,9 @@ bool weft_file_id_parse(const char *text, struct weft_file_asking *ret_asking)
 const char *weft_file_id_text(enum weft_content which, const struct weft_id *id,
                               struct weft_arena *arena)
 {
-    char digits[WEFT_ID_DIGITS + 1];
-    weft_id_print_digits(id, digits);
-    return weft_arena_printf(arena, "%s%s", prefix[which], digits);
+    char text[WEFT_BATCH_ID_TEXT];
+    weft_batch_id_print(prefix[which], id, text);
+    return weft_arena_strdup(arena, text);
 }
 
 /* ---- Walks ----------------------------------------------------------------------------------- */
@@ -57,7 +55,7 @@ static enum weft_rc begin_lines(struct weft_engine *engine, struct weft_content_
         return rc;
     if (batch.phase == WEFT_BATCH_WRITING || batch.phase == WEFT_BATCH_FAILED)
         return weft_fail_field(err, WEFT_NOT_FOUND, "id", "the batch is %s: it has no such file",
-                               weft_batch_statuses[batch.status]);
+                               weft_wire_batch_statuses[batch.status]);
     *ret_file = (struct weft_file){
         .id = batch.id,
         .filename = output ? "batch_output.jsonl" : "batch_errors.jsonl",

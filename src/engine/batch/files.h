@@ -20,12 +20,6 @@ enum {
     WEFT_FILE_EXPIRES_MAX_S = 2592000, /* 30 days, which is also the default */
 };
 
-/* What stands before the digits of an id in OpenAI's API. */
-#define WEFT_FILE_PREFIX   "file-"
-#define WEFT_BATCH_PREFIX  "batch_"
-#define WEFT_OUTPUT_PREFIX "file-output-" /* and the digits of the batch */
-#define WEFT_ERRORS_PREFIX "file-errors-"
-
 struct weft_file {
     struct weft_id id;
     const char *filename, *purpose;

@@ -181,6 +181,8 @@ static void put_node(struct weft_flow_nodes_item *to, const struct weft_node_ref
     to->fired = blocked ? WEFT_FIRED_NOT : WEFT_FIRED_SATISFIED;
     to->delay = node->spec.delay_ms * WEFT_MS;
     to->run_at = node->spec.run_at_us;
+    if (ref->draft->model && ref->draft->model[ref->at])
+        to->model = weft_some(ref->draft->model[ref->at]);
 }
 
 static enum weft_rc put_nodes(struct weft_tx *tx, const struct weft_node_ref *node, size_t count,

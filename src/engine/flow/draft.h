@@ -18,6 +18,7 @@ struct weft_draft {
     struct weft_submission *member; /* one per node */
     const struct weft_id *known;    /* nodes that the flow has already; by the graph's numbers */
     size_t blamed;                  /* 1 + the node that could not be resolved; 0: none alone */
+    const int16_t *model;           /* of each node, for the counts of a batch; NULL: none */
     bool hidden;                    /* every node is blocked: the flow is not visible yet */
 };
 

@@ -28,6 +28,9 @@
  * were skipped only because of the member are blocked again. A downstream join that was satisfied
  * stays so, unless its own member is replayed. The flow is open until its last member ends.
  *
+ * A flow that is a batch has counts of its own, which were made final with its end: they are so no
+ * more (batches_thaw).
+ *
  * A replayed sibling runs: groups of joins that were decided before do not restart. A downstream
  * join that is decided later may cancel it again.
  */
@@ -298,7 +301,7 @@ static void put_edges(struct weft_tx *tx, const struct weft_members *members,
 enum weft_rc weft_members_replayed(struct weft_tx *tx, const struct weft_members *members,
                                    struct weft_err *err)
 {
-    enum { HINT, NODES, EDGES, REOPEN, CALLS };
+    enum { HINT, NODES, EDGES, THAW, REOPEN, CALLS };
     struct weft_call call[CALLS];
     struct weft_id *flow = weft_new_array(tx->arena, struct weft_id, members->count + 1);
     size_t count = 0;
@@ -320,8 +323,9 @@ enum weft_rc weft_members_replayed(struct weft_tx *tx, const struct weft_members
     call[HINT].rows = call[NODES].rows = count;
     put_edges(tx, members, &call[EDGES]);
     count = weft_ids_sort(flow, count);
+    struct weft_batches_thaw_in *thaw = weft_call_batches_thaw(&call[THAW], tx->arena, count);
     struct weft_flow_reopen_in *reopen = weft_call_flow_reopen(&call[REOPEN], tx->arena, count);
     for (size_t i = 0; i < count; i++)
-        reopen->row[i].flow = flow[i];
+        reopen->row[i].flow = thaw->row[i].flow = flow[i];
     return weft_tx_run(tx, call, CALLS, NULL, err);
 }

@@ -146,6 +146,7 @@ void weft_outcome_back(struct weft_outcome_back_item *item, const struct weft_li
     item->lost = after->lost;
     item->replays = after->replays;
     item->state = after->state;
+    item->deadline = weft_unless_zero(after->deadline_us);
 }
 
 /* ---- Writing --------------------------------------------------------------------------------- */

@@ -68,10 +68,13 @@ static const struct {
                            "only a suspended execution can be resumed"},
 };
 
-static struct weft_event event_for(enum weft_steer_kind kind, const struct weft_steer *item)
+static struct weft_event event_for(const struct weft_steering *steering,
+                                   const struct weft_steer *item)
 {
-    return (struct weft_event){
-        .kind = rule[kind].event, .priority = item->priority, .deadline_us = item->deadline_us};
+    bool replay = steering->kind == WEFT_STEER_REPLAY;
+    return (struct weft_event){.kind = rule[steering->kind].event,
+                               .priority = item->priority,
+                               .deadline_us = replay ? steering->deadline_us : item->deadline_us};
 }
 
 /* ---- Items that are not living --------------------------------------------------------------- */
@@ -207,7 +210,7 @@ static enum weft_rc steer_body(struct weft_tx *tx, void *context, struct weft_er
         struct weft_change *change = weft_change_find(&call->changes, &call->steering->item[i].id);
         if (!change || !in_namespace(tx->engine, change->before.queue, call->ns[i]))
             continue;
-        struct weft_event event = event_for(call->steering->kind, &call->steering->item[i]);
+        struct weft_event event = event_for(call->steering, &call->steering->item[i]);
         if (!weft_change_step(change, &event))
             continue;
         change->by = "operator";
@@ -307,7 +310,7 @@ static enum weft_rc replay_body(struct weft_tx *tx, void *context, struct weft_e
         if (!in_namespace(tx->engine, before.queue, call->ns[i]))
             continue;
         const struct weft_member *member = weft_members_find(&call->members, &before.id);
-        struct weft_event event = event_for(WEFT_STEER_REPLAY, &call->steering->item[i]);
+        struct weft_event event = event_for(call->steering, &call->steering->item[i]);
         const struct weft_outcome_lock_out *out = &weft_out_outcome_lock(&rows)[row];
         event.how = out->ended;
         if (member && member->waits)
@@ -394,6 +397,8 @@ static void tell(struct weft_tx *tx, const struct steer_call *call)
         if (replayed->failed_us)
             weft_tally_replayed(tx->engine, replayed->queue, replayed->failed_us);
     }
+    if (call->replays > 0)
+        weft_news_due(&news, call->steering->deadline_us);
     for (size_t i = 0; i < call->members.count; i++)
         if (call->members.item[i].replayed)
             weft_news_flow(&news, &call->members.item[i].flow);

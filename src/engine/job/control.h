@@ -14,6 +14,7 @@ struct weft_steering {
     const char *ns;
     const struct weft_steer *item;
     size_t count;
+    weft_usec deadline_us; /* replay: of all of them, from now on; 0: none */
     /* NULL, or room for each execution as the call left it, read before others can change it: of
      * items whose answer has no err. In the arena; state NONE: its flow was deleted. */
     struct weft_execution *seen;

@@ -2,7 +2,9 @@
 
 /*
  * Moves batches on: writes members where a server died before it had written all of them, cancels
- * what a cancel came too early for, and makes the counts of batches final whose flow has ended.
+ * what a cancel came too early for, brings back lines that are retried, deletes the flow of a batch
+ * that was deleted by a server which died then, and makes the counts of batches final whose flow
+ * has ended.
  */
 
 #include "base/arena.h"
@@ -17,7 +19,7 @@ enum { LOOKED, WRITTEN, FINISHED, FAILED };
 static bool has_work(const struct weft_batches_active_out *row)
 {
     bool open = row->flow_state.set && row->flow_state.value == WEFT_FLOW_OPEN;
-    return row->phase == WEFT_BATCH_WRITING || !open ||
+    return row->phase == WEFT_BATCH_WRITING || !open || row->retry.set ||
            (row->wanted.set && row->flow_cancel.value == WEFT_FLOW_CANCEL_NONE);
 }
 
@@ -25,7 +27,8 @@ static enum weft_rc move_on(struct weft_pass *pass, const struct weft_batches_ac
                             struct weft_err *err)
 {
     bool more = false;
-    enum weft_rc rc = weft_engine_batch_step(pass->engine, &row->id, &more, err);
+    enum weft_rc rc = row->left_over ? weft_batch_delete_flow(pass->engine, row->ns, &row->id, err)
+                                     : weft_engine_batch_step(pass->engine, &row->id, &more, err);
     pass->report.more |= more;
     pass->report.handled++;
     pass->count[row->phase == WEFT_BATCH_WRITING ? WRITTEN : FINISHED] += !rc;
@@ -51,7 +54,7 @@ enum weft_rc weft_batch_progress_run(struct weft_pass *pass, struct weft_err *er
             const struct weft_batches_active_out *row = &weft_out_batches_active(&rows)[i];
             pass->count[LOOKED]++;
             after = row->id;
-            rc = has_work(row) ? move_on(pass, row, first ? NULL : err) : WEFT_OK;
+            rc = row->left_over || has_work(row) ? move_on(pass, row, first ? NULL : err) : WEFT_OK;
             first = first ? first : rc; /* one that fails does not hold up the others */
         }
     } while (rows.count == pass->config->batch);

@@ -83,7 +83,7 @@ static void write_batch(struct weft_json_writer *out, const struct weft_batch *b
     weft_json_add_text(out, "object", "batch");
     weft_json_add_text(out, "endpoint", batch->endpoint);
     weft_json_add_text(out, "completion_window", batch->window);
-    weft_json_add_text(out, "status", weft_batch_statuses[batch->status]);
+    weft_json_add_text(out, "status", weft_wire_batch_statuses[batch->status]);
     add_flaws(out, batch);
     add_files(out, batch);
     add_moments(out, batch);

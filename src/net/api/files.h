@@ -4,6 +4,7 @@
 
 /* Files as OpenAI's API shows them, for api_upload.c, api_files.c and api_batches.c. */
 
+#include "core/batch_id.h"
 #include "engine/batch/files.h"
 #include "net/request.h"
 

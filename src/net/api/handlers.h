@@ -45,6 +45,10 @@ weft_route_fn weft_file_read, weft_file_run, weft_file_delete_run, weft_files_re
 /* api_batches.c */
 weft_route_fn weft_batch_create_read, weft_batch_create_run, weft_batch_read, weft_batch_run,
     weft_batch_cancel_run, weft_batches_read, weft_batches_run;
+/* api_weft_batches.c */
+weft_route_fn weft_own_batch_read, weft_own_batch_act_read, weft_own_batch_run,
+    weft_own_batch_cancel_run, weft_own_batch_retry_run, weft_own_batch_delete_run,
+    weft_own_batches_read, weft_own_batches_run;
 /* api_models.c */
 weft_route_fn weft_model_read, weft_model_run, weft_model_remove_run, weft_model_put_read,
     weft_model_put_run, weft_models_read, weft_models_run, weft_openai_read, weft_openai_models_run;

@@ -55,6 +55,7 @@ static const struct weft_route routes[] = {
 #include "net/api/routes_admin.def"
 #include "net/api/routes_file.def"
 #include "net/api/routes_openai.def"
+#include "net/api/routes_batch.def"
     /* clang-format on */
 };
 const struct weft_route_table weft_routes = {.route = routes, .count = WEFT_LEN(routes)};
