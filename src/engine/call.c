@@ -10,6 +10,7 @@
 #include "engine/admin/tally.h"
 #include "engine/admin/tokens.h"
 #include "engine/admin/workers.h"
+#include "engine/batch/batch_submit.h"
 #include "engine/batch/file_view.h"
 #include "engine/batch/models.h"
 #include "engine/engine.h"

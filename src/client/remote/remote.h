@@ -129,6 +129,11 @@ weft_remote_fn weft_remote_content;
 weft_remote_fn weft_remote_models;
 weft_remote_fn weft_remote_model_put;
 
+/* remote_batch.c */
+weft_remote_fn weft_remote_batch; /* one that is there */
+weft_remote_fn weft_remote_batch_create;
+weft_remote_fn weft_remote_batches;
+
 /* remote_flow.c */
 weft_remote_fn weft_remote_flow_submit;
 weft_remote_fn weft_remote_flow_grow;

@@ -45,6 +45,8 @@ weft_route_fn weft_file_read, weft_file_run, weft_file_delete_run, weft_files_re
 /* api_batches.c */
 weft_route_fn weft_batch_create_read, weft_batch_create_run, weft_batch_read, weft_batch_run,
     weft_batch_cancel_run, weft_batches_read, weft_batches_run;
+/* api_batch_new.c */
+weft_route_fn weft_own_batch_create_run;
 /* api_weft_batches.c */
 weft_route_fn weft_own_batch_read, weft_own_batch_act_read, weft_own_batch_run,
     weft_own_batch_cancel_run, weft_own_batch_retry_run, weft_own_batch_delete_run,
