@@ -65,6 +65,7 @@ ROUTES = [
     "GET /openai/v1/batches/{batch}",
     "POST /openai/v1/batches/{batch}/cancel",
     "GET /openai/v1/models",
+    "POST /v1/batches",
     "GET /v1/files",
     "POST /v1/files",
     "GET /v1/files/{file}",

@@ -168,6 +168,8 @@ static enum weft_rc batch_change(const struct weft_via *via, const struct weft_o
     while (!rc && drain.more && !drain.locked)
         rc = weft_engine_flow_drain(engine, &drain, err);
     if (!rc && call->op == WEFT_OP_BATCH_CANCEL)
+        rc = step_batch(engine, &asking->id, err);
+    if (!rc && call->op == WEFT_OP_BATCH_CANCEL)
         rc = weft_engine_batch_info(engine, asking, call->arena, call->out, err);
     return rc;
 }

@@ -17,6 +17,5 @@ enum weft_rc weft_own_batch_create_run(struct weft_request *request, struct weft
     if (rc)
         return rc;
     weft_add_batch(request->server, &info.id);
-    weft_api_reply_made(request, &info.id, false, &info);
-    return WEFT_OK;
+    return weft_api_reply(request, WEFT_OK, &info);
 }
