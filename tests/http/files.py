@@ -202,7 +202,12 @@ def own_uploads(tap, server, calls):
         raw.send(b"POST /v1/files HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\nExpect: 100-continue\r\n\r\n"
                  % (3 * LIMIT))
         status, _, answer = raw.answer()
-    tap.equal((status, json.loads(answer)["error"]["field"]), (413, "file"), "a file that is too large is refused first")
+    tap.equal((status, json.loads(answer)["error"]["field"]), (413, "file"), "a file that is too large is refused before it is sent")
+    chunk = b"%x\r\n%s\r\n" % (len(content), content)
+    with Raw(server, timeout=60) as raw:
+        raw.send(b"POST /v1/files HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n" + 4 * chunk + b"0\r\n\r\n")
+        status, _, answer = raw.answer()
+    tap.equal((status, json.loads(answer)["error"]["field"]), (413, "file"), "one whose size was not told gets its answer too")
     tap.equal(len(calls.good("GET", "/v1/files?limit=1000")["items"]), before + 2, "and leaves nothing")
     after = metrics(server)
     tap.equal([after[name] - counted[name] for name in COUNTERS], [2, 2 * len(content)], "whole uploads are counted")

@@ -19,10 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum {
-    VALUE_MAX = 256,     /* bytes of a field */
-    FORM_MAX = 64 << 10, /* what a form adds to the size of its file */
-};
+enum { VALUE_MAX = 256 }; /* bytes of a field */
 _Static_assert((int)WEFT_PIECE_MAX <= (int)WEFT_FILE_PIECE_MAX, "a piece is added as it comes");
 
 enum field { FIELD_OTHER, FIELD_FILE, FIELD_PURPOSE, FIELD_ANCHOR, FIELD_SECONDS };
@@ -122,8 +119,7 @@ static enum weft_rc end_field(void *context, struct weft_err *err)
 
 /* ---- The request ----------------------------------------------------------------------------- */
 
-/* A body that is announced to be too large is refused before it is read. */
-static enum weft_rc begin_upload(struct weft_request *request, struct weft_err *err)
+static void begin_upload(struct weft_request *request)
 {
     const struct weft_server_config *config = &request->server->config;
     const struct weft_file_limits limits = {.bytes = config->file_bytes,
@@ -135,10 +131,6 @@ static enum weft_rc begin_upload(struct weft_request *request, struct weft_err *
     upload->expires_s = WEFT_FILE_EXPIRES_MAX_S;
     upload->writer = weft_file_writer_new(request->server->engine, &limits);
     weft_buf_init(&upload->value, VALUE_MAX - 1);
-    const char *length = weft_request_header(request, "Content-Length");
-    if (length && strtoull(length, NULL, 10) > config->file_bytes + FORM_MAX)
-        return weft_file_too_large(config->file_bytes, err);
-    return WEFT_OK;
 }
 
 /* What was stored of a file that will not be whole is hidden at once. */
@@ -154,11 +146,10 @@ static enum weft_rc give_up(struct upload *upload, enum weft_rc rc)
 static enum weft_rc begin_form(struct weft_request *request, struct weft_err *err)
 {
     static const struct weft_multipart_ops ops = {begin_field, take_data, end_field};
-    enum weft_rc rc = begin_upload(request, err);
+    begin_upload(request);
     struct upload *upload = request->state;
-    return rc ? rc
-              : weft_multipart_init(&upload->form, weft_request_header(request, "Content-Type"),
-                                    &ops, upload, err);
+    return weft_multipart_init(&upload->form, weft_request_header(request, "Content-Type"), &ops,
+                               upload, err);
 }
 
 enum weft_rc weft_upload_take(struct weft_request *request, struct weft_err *err)
@@ -213,16 +204,17 @@ enum weft_rc weft_upload_run(struct weft_request *request, struct weft_err *err)
 
 /* ---- As the body ----------------------------------------------------------------------------- */
 
+static enum weft_rc begin_body(struct weft_request *request, struct weft_err *err)
+{
+    begin_upload(request);
+    struct upload *upload = request->state;
+    return weft_file_writer_begin(upload->writer, request->ns,
+                                  weft_request_query(request, "filename"), err);
+}
+
 enum weft_rc weft_file_put_take(struct weft_request *request, struct weft_err *err)
 {
-    enum weft_rc rc = WEFT_OK;
-    if (!request->state) {
-        rc = begin_upload(request, err);
-        struct upload *upload = request->state;
-        if (!rc)
-            rc = weft_file_writer_begin(upload->writer, request->ns,
-                                        weft_request_query(request, "filename"), err);
-    }
+    enum weft_rc rc = request->state ? WEFT_OK : begin_body(request, err);
     struct upload *upload = request->state;
     if (!rc)
         rc = weft_file_writer_add(upload->writer, request->body.data, request->body.size, err);
