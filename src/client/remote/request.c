@@ -39,8 +39,8 @@ enum { TRIES = 5, TIMEOUT_MS = 30000 };
 static const char *known_field(const char *name)
 {
     /* Fields of requests that are no messages. */
-    static const char *const others[] = {"body",  "count", "filter", "ids",
-                                         "items", "limit", "pass",   "X-Weft-Namespace"};
+    static const char *const others[] = {"body", "count", "expires_ms", "file", "filter",
+                                         "ids",  "items", "limit",      "pass", "X-Weft-Namespace"};
     for (size_t i = 0; name && i < WEFT_LEN(others); i++)
         if (strcmp(others[i], name) == 0)
             return others[i];
