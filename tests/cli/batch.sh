@@ -48,7 +48,8 @@ files_work() {
     exits 0 "$1: the list of files" "$weft" file ls
     has "$out" "^$file +in.jsonl +[0-9]+ +300 +0 " 'it has the file'
     exits 0 "$1: a file as JSON" "$weft" file show "$file" --json
-    json "$out" '(v["requests"], v["errors"], v["file_id"][:5]) == (300, None, "file-")' 'its lines'
+    json "$out" '(v["requests"], v["errors"], v["file_id"][:5]) == (300, None, "file-")' \
+        'its lines'
     rm -f copy.jsonl
     exits 0 "$1: its bytes" "$weft" file get "$file" -o copy.jsonl
     exits 0 "$1: they are those of the file" cmp in.jsonl copy.jsonl
@@ -80,7 +81,8 @@ files_work store
 exits 0 'store: a batch' "$weft" batch run short.jsonl
 batch=$out
 exits 0 'store: it waits for a server' "$weft" batch show "$batch" --json
-json "$out" '(v["status"], v["total"], v["succeeded"]) == ("in_progress", 3, 0)' 'its lines are there'
+json "$out" '(v["status"], v["total"], v["succeeded"]) == ("in_progress", 3, 0)' \
+    'its lines are there'
 exits 0 'store: it is cancelled' "$weft" batch cancel "$batch"
 exits 0 'store: its errors' "$weft" batch errors "$batch" -o errors.jsonl
 is "$(wc -l <errors.jsonl)" 3 'store: all lines of a cancelled batch are in the errors'
@@ -124,7 +126,8 @@ exits 0 'it is shown' "$weft" batch show "$batch"
 has "$out" '^metadata +\{"team":"red"\}$' 'with its metadata'
 has "$out" '^echo +300 +300 +0 +0$' 'and its models'
 exits 0 'the list of what is completed' "$weft" batch ls --status completed --json
-json "$out" '[b["batch_id"] for b in v["items"]] == ["'"$batch"'"]' 'it is in the list'
+json "$out" '[b["batch_id"] for b in v["items"]] == ["'"$batch"'"]' \
+    'it is in the list'
 exits 6 'a batch that has ended is not cancelled' "$weft" batch cancel "$batch"
 exits 0 'a batch that has nothing to retry' "$weft" batch retry "$batch"
 has "$out" 'nothing to retry' 'it says so'
@@ -136,8 +139,8 @@ json "$(tail -n 1 <<<"$out")" '(v["status"], v["succeeded"]) == ("completed", 3)
 lines 40 other | "$weft" batch run - --model echo --watch >piped.txt 2>/dev/null
 has "$(cat piped.txt)" '^completed: 40 of 40 lines succeeded$' \
     'lines of a pipe get the model of the command line'
-exits 0 'what was uploaded of them' "$weft" file get \
-    "$("$weft" batch show "$(head -n 1 piped.txt)" --json | sed 's/.*"input_file_id":"\([^"]*\).*/\1/')"
+run "$weft" batch show "$(head -n 1 piped.txt)" --json
+exits 0 'what was uploaded of them' "$weft" file get "$(grep -o 'file-[0-9a-f]\{32\}' <<<"$out")"
 is "$(grep -c '"model": "echo"\|"model":"echo"' <<<"$out")" 40 'all of them have it'
 exits 0 'a key' "$weft" batch run "$file" --key k1
 first=$out
