@@ -231,7 +231,7 @@ enum weft_rc weft_file_put_read(struct weft_request *request, struct weft_err *e
     struct upload *upload = request->state;
     int64_t expires_ms = 0;
     if (!upload)
-        return weft_invalid(err, "file", "the file is empty: it needs a request on each line");
+        return weft_invalid(err, "file", "the request has no body: the file is empty");
     memcpy(upload->purpose, "batch", sizeof("batch"));
     enum weft_rc rc = weft_request_query_i64(request, &expires, &expires_ms, err);
     upload->expires_s = expires_ms / 1000;
