@@ -324,14 +324,6 @@ WEFT_EXPORT WEFT_MUST_CHECK enum weft_rc weft_run_pass(struct weft *weft, enum w
                                                        struct weft_pass_report *ret_report,
                                                        struct weft_err *err);
 
-/* Where the lines of batches go that name a model. */
-struct weft_model {
-    const char *name; /* "*": every model that has no row of its own */
-    const char *endpoint, *lane;
-    int32_t max_running;     /* of its lane; 0: no limit */
-    const char *escalate_to; /* lines that wait late in their window go to that model; NULL: none */
-};
-
 /* A server that shares the store. */
 struct weft_replica {
     struct weft_id id; /* a new one at each start */

@@ -3,7 +3,8 @@
 #define WEFT_BATCH_H
 
 /*
- * Batches: a call for each line of a file. See docs/batches.md. weft.h includes this file.
+ * Batches: an HTTP call for each line of a file. See docs/batches.md. weft.h includes this file and
+ * says how its calls answer and fail; file.h has the files, and the lines of output and errors.
  */
 
 #include "weft/base.h"
@@ -11,6 +12,9 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+struct weft;       /* opaque */
+struct weft_arena; /* opaque */
 
 enum weft_batch_status {
     WEFT_BATCH_STATUS_VALIDATING,
@@ -81,6 +85,49 @@ struct weft_batch_removed {
     struct weft_id id;
     enum weft_batch_status status; /* that it had */
 };
+
+/* What is to be made of a file. */
+struct weft_batch_spec {
+    const char *input_file; /* "file-...", or the id with dashes */
+    const char *endpoint;   /* "/v1/chat/completions": the url of each of its lines */
+    const char *window;     /* "24h": a number and s, m, h or d, 30 days at most; NULL: 24h */
+    const char *metadata;   /* a JSON object, up to 16 short texts; NULL: none */
+    const char *key;        /* the same key with the same file gives the same batch; NULL: none */
+};
+/*
+ * Creates a batch; ret_batches has it alone. Mistakes in the file fail the batch later, and not
+ * this call. Calls are made by servers: over a store the lines are written at once, and wait for a
+ * server. WEFT_NOT_FOUND: there is no such file; WEFT_CONFLICT: the key has another batch.
+ */
+WEFT_EXPORT WEFT_MUST_CHECK enum weft_rc weft_batch_create(struct weft *weft,
+                                                           const struct weft_batch_spec *spec,
+                                                           struct weft_batch_infos *ret_batches,
+                                                           struct weft_err *err);
+/* One batch, with its details. */
+WEFT_EXPORT WEFT_MUST_CHECK enum weft_rc weft_batch_get(struct weft *weft, const struct weft_id *id,
+                                                        struct weft_batch_infos *ret_batches,
+                                                        struct weft_err *err);
+/* listing NULL: the newest ones. */
+WEFT_EXPORT WEFT_MUST_CHECK enum weft_rc weft_batch_list(struct weft *weft,
+                                                         const struct weft_batch_listing *listing,
+                                                         struct weft_batch_infos *ret_batches,
+                                                         struct weft_err *err);
+WEFT_EXPORT void weft_batch_infos_free(struct weft_batch_infos *batches);
+/* Lines that have not begun are cancelled; calls under way finish, and count. WEFT_NOT_LIVE: it has
+ * ended otherwise. */
+WEFT_EXPORT WEFT_MUST_CHECK enum weft_rc weft_batch_cancel(struct weft *weft,
+                                                           const struct weft_id *id,
+                                                           struct weft_batch_infos *ret_batches,
+                                                           struct weft_err *err);
+/* Lines that have failed, expired or been cancelled run again. WEFT_NOT_LIVE: its lines are not all
+ * there, or it is being cancelled. */
+WEFT_EXPORT WEFT_MUST_CHECK enum weft_rc weft_batch_retry(struct weft *weft,
+                                                          const struct weft_id *id,
+                                                          struct weft_batch_retried *ret_retried,
+                                                          struct weft_err *err);
+/* Nobody sees it any more; what lives of it is cancelled. Its input file stays. */
+WEFT_EXPORT WEFT_MUST_CHECK enum weft_rc
+weft_batch_remove(struct weft *weft, const struct weft_id *id, struct weft_err *err);
 
 #ifdef __cplusplus
 }

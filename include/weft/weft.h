@@ -24,6 +24,7 @@
 #include "weft/admin.h"
 #include "weft/base.h"
 #include "weft/batch.h"
+#include "weft/file.h"
 #include "weft/http.h"
 #include "weft/limits.h"
 #include "weft/wait.h"

@@ -35,11 +35,12 @@ enum {
     DEFAULT_CONNECT_MS = 5000,
     DEFAULT_TIMEOUT_MS = 30000,
     DEFAULT_BODY_MAX = 64 << 20,
-    STOP_CHECK_MS = 100,  /* how often a waiting call checks `stop` */
-    WAIT_MS = 1000,       /* without `stop`; libcurl's own timers cut it short */
-    IDLE_MAX = 64,        /* connections kept */
-    IDLE_AGE_S = 60,      /* a connection idle for longer is not used again; servers close at 75 */
-    HEADER_LINES_MAX = 32 /* of a config */
+    STOP_CHECK_MS = 100,   /* how often a waiting call checks `stop` */
+    WAIT_MS = 1000,        /* without `stop`; libcurl's own timers cut it short */
+    IDLE_MAX = 64,         /* connections kept */
+    IDLE_AGE_S = 60,       /* a connection idle for longer is not used again; servers close at 75 */
+    HEADER_LINES_MAX = 32, /* of a config */
+    SOURCE_PIECE = 256 << 10, /* bytes that a source gives at once */
 };
 
 struct connection {
@@ -65,8 +66,11 @@ struct weft_fetch {
 struct run {
     const struct weft_fetch_call *call;
     struct weft_fetch_answer answer;
-    size_t given;           /* bytes of the body that libcurl took from the callback */
-    struct curl_slist more; /* the call's own header line, before the common ones */
+    CURL *easy;
+    size_t given;              /* bytes of the body that libcurl took from the callback */
+    bool all_given;            /* the source has come to its end */
+    struct curl_slist more[3]; /* the call's own header lines, before the common ones */
+    char content_type[64];
     char message[CURL_ERROR_SIZE];
 };
 
@@ -135,6 +139,12 @@ static void read_header(struct weft_fetch_answer *answer, const char *line, size
 static size_t take_body(char *data, size_t size, size_t count, void *context)
 {
     struct run *run = context;
+    const struct weft_fetch_sink *sink = run->call->sink;
+    long status = 0;
+    if (sink)
+        (void)curl_easy_getinfo(run->easy, CURLINFO_RESPONSE_CODE, &status);
+    if (status >= 200 && status < 300)
+        return sink->put(sink->context, data, size * count) ? size * count : 0;
     weft_buf_add(&run->answer.body, data, size * count);
     return run->answer.body.full ? 0 : size * count;
 }
@@ -154,6 +164,18 @@ static size_t give_body(char *ret_data, size_t size, size_t count, void *context
     memcpy(ret_data, (const char *)run->call->body + run->given, most);
     run->given += most;
     return most;
+}
+
+static size_t give_source(char *ret_data, size_t size, size_t count, void *context)
+{
+    struct run *run = context;
+    const struct weft_fetch_source *source = run->call->source;
+    size_t given = 0;
+    if (!source->next(source->context, ret_data, size * count, &given))
+        return CURL_READFUNC_ABORT;
+    run->given += given;
+    run->all_given = given == 0;
+    return given;
 }
 
 static int refuse_rewind(void *context, curl_off_t offset, int origin)
@@ -384,6 +406,49 @@ static void set_body(const struct weft_fetch_call *call, struct run *run, CURL *
     (void)curl_easy_setopt(easy, CURLOPT_SEEKFUNCTION, refuse_rewind);
 }
 
+/* A server may refuse such a body before it is sent, so it is asked first. */
+static void set_source(const struct weft_fetch_source *source, struct run *run, CURL *easy)
+{
+    (void)curl_easy_setopt(easy, CURLOPT_POST, 1L);
+    (void)curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)source->size);
+    (void)curl_easy_setopt(easy, CURLOPT_READFUNCTION, give_source);
+    (void)curl_easy_setopt(easy, CURLOPT_READDATA, run);
+    (void)curl_easy_setopt(easy, CURLOPT_SEEKFUNCTION, refuse_rewind);
+    (void)curl_easy_setopt(easy, CURLOPT_FRESH_CONNECT, 1L);
+    (void)curl_easy_setopt(easy, CURLOPT_UPLOAD_BUFFERSIZE, (long)SOURCE_PIECE);
+    (void)snprintf(run->content_type, sizeof(run->content_type), "Content-Type: %s",
+                   source->content_type);
+}
+
+/* The call's own header lines before the common ones: libcurl takes the first of each name. */
+static struct curl_slist *headers_of(const struct weft_fetch *fetch, struct run *run)
+{
+    static char expect[] = "Expect: 100-continue";
+    const struct weft_fetch_call *call = run->call;
+    char *line[] = {(char *)call->header, call->source ? run->content_type : NULL,
+                    call->source ? expect : NULL};
+    struct curl_slist *list = call->body_size ? fetch->body_header : fetch->header;
+    for (size_t i = 0; i < WEFT_LEN(line); i++) {
+        if (!line[i])
+            continue;
+        run->more[i] = (struct curl_slist){.data = line[i], .next = list};
+        list = &run->more[i];
+    }
+    return list;
+}
+
+/* The time of a whole call, or of a stretch in which nothing moves. */
+static void set_time(const struct weft_fetch_call *call, CURL *easy)
+{
+    int64_t timeout_ms = call->timeout_ms ? call->timeout_ms : DEFAULT_TIMEOUT_MS;
+    if (call->source || call->sink) {
+        (void)curl_easy_setopt(easy, CURLOPT_LOW_SPEED_LIMIT, 1L);
+        (void)curl_easy_setopt(easy, CURLOPT_LOW_SPEED_TIME, (long)((timeout_ms + 999) / 1000));
+    } else {
+        (void)curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, (long)timeout_ms);
+    }
+}
+
 static void set_call(const struct weft_fetch *fetch, struct run *run, CURL *easy)
 {
     const struct weft_fetch_call *call = run->call;
@@ -393,15 +458,14 @@ static void set_call(const struct weft_fetch *fetch, struct run *run, CURL *easy
     weft_buf_printf(&url, "%s%s", fetch->base_url, call->path);
     (void)curl_easy_setopt(easy, CURLOPT_URL, url.data);
     weft_buf_done(&url);
-    if (post || call->body_size)
+    if (call->source)
+        set_source(call->source, run, easy);
+    else if (post || call->body_size)
         set_body(call, run, easy);
     if (!post)
         (void)curl_easy_setopt(easy, CURLOPT_CUSTOMREQUEST, call->method);
-    struct curl_slist *header = call->body_size ? fetch->body_header : fetch->header;
-    run->more = (struct curl_slist){.data = (char *)call->header, .next = header};
-    (void)curl_easy_setopt(easy, CURLOPT_HTTPHEADER, call->header ? &run->more : header);
-    (void)curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS,
-                           (long)(call->timeout_ms ? call->timeout_ms : DEFAULT_TIMEOUT_MS));
+    (void)curl_easy_setopt(easy, CURLOPT_HTTPHEADER, headers_of(fetch, run));
+    set_time(call, easy);
     (void)curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, run->message);
     (void)curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, take_body);
     (void)curl_easy_setopt(easy, CURLOPT_WRITEDATA, run);
@@ -441,6 +505,8 @@ static CURLcode drive(struct connection *connection, const struct weft_fetch_cal
 static bool was_sent(const struct run *run, CURL *easy)
 {
     long bytes = 0;
+    if (run->call->source)
+        return run->all_given || (int64_t)run->given == run->call->source->size;
     if (run->call->once && run->call->body_size)
         return run->given == run->call->body_size;
     (void)curl_easy_getinfo(easy, CURLINFO_REQUEST_SIZE, &bytes);
@@ -465,6 +531,7 @@ enum weft_rc weft_fetch_do(struct weft_fetch *fetch, const struct weft_fetch_cal
     struct run run = {.call = call, .answer = {.retry_after_ms = -1}};
     weft_buf_init(&run.answer.body, fetch->body_max);
     struct connection *connection = take_connection(fetch);
+    run.easy = connection->easy;
     set_connection(fetch, connection->easy);
     set_call(fetch, &run, connection->easy);
     bool stopped = false;

@@ -21,14 +21,31 @@ struct weft_fetch_config {
     size_t body_max;           /* answers larger than this are refused; 0: 64 MiB */
 };
 
+/* The body of a request, made while it is sent. Such a request is never sent twice. */
+struct weft_fetch_source {
+    /* Puts up to `most` bytes into ret_data; *ret_size 0: the end. False ends the call. */
+    bool (*next)(void *context, void *ret_data, size_t most, size_t *ret_size);
+    void *context;
+    int64_t size; /* -1: not known, it is sent in chunks */
+    const char *content_type;
+};
+/* Takes the body of an answer of success as it comes. */
+struct weft_fetch_sink {
+    bool (*put)(void *context, const void *data, size_t size); /* false ends the call */
+    void *context;
+};
+
 struct weft_fetch_call {
     const char *method; /* "GET", "POST", "PUT" */
     const char *path;   /* "/v1/executions?limit=5" */
     const char *header; /* one line more, "Name: value", without line breaks; or NULL */
     const void *body;   /* or NULL */
     size_t body_size;
-    bool once;                /* never sent twice, even if no answer comes; see fetch.c */
-    int64_t timeout_ms;       /* for the whole call; 0: 30,000 */
+    const struct weft_fetch_source *source; /* instead of a body; or NULL */
+    const struct weft_fetch_sink *sink;     /* or NULL: the answer has the whole body */
+    bool once; /* never sent twice, even if no answer comes; see fetch.c */
+    /* For the whole call; with a source or a sink for each stretch without a byte. 0: 30,000 */
+    int64_t timeout_ms;
     const _Atomic bool *stop; /* polled ten times a second; true ends the call; or NULL */
 };
 

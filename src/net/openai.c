@@ -4,7 +4,6 @@
 
 #include "base/clock.h"
 #include "base/err.h"
-#include "base/str.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -63,6 +63,19 @@ static const struct weft_wire_field batch_info[] = {
 ANSWER(batch_info, "Batch", "A batch, in weft's own words.");
 #undef OF
 
+#define OF struct weft_batch_spec
+
+static const struct weft_wire_field batch_spec[] = {
+    ROW("input_file_id", TEXT, input_file, "The file: `file-...`, or its id", REQUIRED),
+    ROW("endpoint", TEXT, endpoint, "The url of its lines, like `/v1/chat/completions`", REQUIRED),
+    ROW("completion_window", TEXT, window,
+        "A time like `30m`, `24h` or `7d`, 30 days at most. Default: 24h"),
+    ROW("metadata", RAW, metadata, "Up to 16 texts of up to 512 bytes under names of up to 64"),
+    ROW("key", TEXT, key, "The same key with the same file gives the same batch"),
+};
+REQUEST(batch_spec, "BatchSpec", "What is to be made of a file.");
+#undef OF
+
 #define OF struct weft_batch_retried
 
 static const struct weft_wire_field batch_retried[] = {

@@ -38,21 +38,6 @@ MESSAGE_TYPE(gate, "Gate", "The limits of a gate, or of each gate of a class.", 
              .request = true);
 #undef OF
 
-#define OF struct weft_model
-
-static const struct weft_wire_field model[] = {
-    ROW("model", TEXT, name, "Its name, or * for every other; in a request the path says it"),
-    ROW("endpoint", TEXT, endpoint, "The endpoint that its calls go to", REQUIRED),
-    ROW("lane", TEXT, lane, "The lane of its calls. Default: named as the model, or models for *"),
-    ROW("max_running", I32, max_running,
-        "How many of its calls run at once, which is a setting of the lane; 0: no limit",
-        .max = INT32_MAX),
-    ROW("escalate_to", TEXT, escalate_to,
-        "Lines that wait late in the window of their batch go to that model; null: to none"),
-};
-MESSAGE_TYPE(model, "Model", "Where the calls of a model go.", .answer = true, .request = true);
-#undef OF
-
 #define OF struct weft_why
 
 static const struct weft_wire_field why[] = {

@@ -18,7 +18,7 @@ wait_for() {
 wait_for 'http://.*/v1' mock.txt
 mock=$(grep -o 'http://.*/v1' mock.txt)
 sed -n '/^```sh$/,/^```$/p' "$readme" | sed '/^```/d' >blocks
-is "$(grep -c '^weft\|^curl' blocks)" 20 'the README has commands to paste'
+is "$(grep -c '^weft\|^curl' blocks)" 21 'the README has commands to paste'
 # On the ports of this server and this mock instead of the usual ones.
 {
     echo 'set -eu'
@@ -40,6 +40,7 @@ has "$out" '^`- sum +succeeded .* all of one, two' 'the last node of the flow su
 has "$out" '"lane":"images","kind":"resize","payload":\{"width":80\}' \
     'a claim over HTTP is answered'
 has "$out" '"role":"assistant","content":"hi"' 'weft makes a call itself'
-has "$out" '"object":"batch"' 'a batch is made of a file'
+has "$out" '^completed: 3 of 3 lines succeeded$' 'a batch is made of a file'
+has "$out" '"custom_id":"2","response":\{"status_code":200' 'and its answers are read'
 kill "$mock_pid"
 plan

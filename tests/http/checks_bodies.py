@@ -194,6 +194,26 @@ def files(bench):
     caller.send("POST", "/openai/v1/files", {}, 415)
 
 
+def own_files(bench):
+    """files: a body is uploaded, listed, read and deleted under weft's own paths"""
+    caller = Caller(bench, "own-files-document")
+    lines = ("Content-Type", "application/x-ndjson")
+    file = caller.send("POST", "/v1/files?filename=a.jsonl", b"[]\n", 201, [lines]).json()
+    same((file["filename"], file["bytes"], file["error_count"]), ("a.jsonl", 3, 1), "what it is")
+    same(file["errors"][0]["line"], 1, "the line of the mistake")
+    same(caller.send("GET", "/v1/files?limit=5").json(), {"items": [file], "next": None}, "the list")
+    for name in (file["id"], file["file_id"]):
+        same(caller.send("GET", "/v1/files/" + name).json(), file, "the file")
+        same(caller.send("GET", f"/v1/files/{name}/content").body, b"[]\n", "its bytes")
+    same(caller.send("GET", "/openai/v1/files").json()["data"][0]["id"], file["file_id"], "OpenAI's view of it")
+    same(caller.send("DELETE", "/v1/files/" + file["id"]).json(), file, "what was deleted")
+    for name in (file["id"], file["file_id"], "file-1"):
+        caller.send("GET", "/v1/files/" + name, None, 404)
+    same(caller.send("POST", "/v1/files", b"", 400, [lines]).json()["error"]["field"], "file", "an empty file")
+    same(caller.send("POST", "/v1/files?expires_ms=5", b"[]", 400, [lines]).json()["error"]["field"],
+         "expires_ms", "a file that is gone at once")
+
+
 def batches(bench):
     """batches: they are made, listed and cancelled as the document says, and so are models"""
     caller = Caller(bench, "batches-document")
@@ -211,9 +231,15 @@ def batches(bench):
     path = "/openai/v1/batches/" + batch["id"]
     same(caller.send("GET", path).json()["id"], batch["id"], "the batch")
     same(caller.send("GET", "/openai/v1/batches").json()["first_id"], batch["id"], "the list")
+    own = caller.send("POST", "/v1/batches", {"input_file_id": file, "endpoint": "/v1/x", "key": "k"}).json()
+    same((own["completion_window"], own["input_file_id"]), ("24h", file), "weft's own view of a new one")
+    again = caller.send("POST", "/v1/batches", {"input_file_id": file, "endpoint": "/v1/x", "key": "k"}).json()
+    same(again["id"], own["id"], "the same key")
+    error = caller.send("POST", "/v1/batches", {"input_file_id": file, "endpoint": "/v1/y", "key": "k"}, 409).json()["error"]
+    same(error["field"], "key", "the key of another batch")
     caller.send("POST", path + "/cancel", {})
     caller.send("DELETE", "/v1/models/m")
     caller.send("GET", "/v1/models/m", None, 404)
 
 
-ALL = [files, batches, packed_bodies, packed_wrongly, bombs, empty_bodies, lines_of_specs, lines_as_answer, lines_limits]
+ALL = [files, own_files, batches, packed_bodies, packed_wrongly, bombs, empty_bodies, lines_of_specs, lines_as_answer, lines_limits]

@@ -4,10 +4,11 @@
 import json
 import random
 
-from harness import STORE, Calls, Raw, Tap, scratch, serve
+from harness import STORE, Calls, Raw, Tap, metrics, scratch, serve, until
 
 FILES = "/openai/v1/files"
 BOUNDARY = "----weft-test"
+COUNTERS = ("weft_files_uploaded_total", "weft_file_bytes_uploaded_total")
 LIMIT = 1 << 20  # --file-bytes, and 100 requests
 
 
@@ -88,6 +89,32 @@ def ranges(tap, calls, file, content):
         tap.equal((status, len(got)), (200, size), f"{asked} asks for no range")
 
 
+def lines_of_a_batch(tap, server, calls):
+    """The lines of a batch that has ended are read in ranges; those of one that runs as a whole."""
+    calls.good("PUT", "/v1/models/m", {"endpoint": "e"})
+    _, file = post(server, form(("purpose", "batch"), ("file", "".join(line(f"r{i}") for i in range(80)), "a")))
+    batch = calls.good("POST", "/v1/batches", {"input_file_id": file["id"], "endpoint": "/v1/chat/completions"})
+    until(lambda: calls.good("GET", f"/v1/batches/{batch['id']}")["status"] == "in_progress", 30)
+    path = f"{FILES}/file-errors-{batch['batch_id'][len('batch_'):]}/content"
+    status, headers, _ = get(calls, path, Range="bytes=0-9")
+    tap.equal((status, headers["Accept-Ranges"]), (200, None), "while the batch runs there are no ranges")
+    calls.good("POST", f"/v1/batches/{batch['id']}/cancel")
+    until(lambda: calls.good("GET", f"/v1/batches/{batch['id']}")["status"] == "cancelled", 30)
+    status, headers, whole = get(calls, path)
+    whole = bytes(whole)
+    tap.equal((status, headers["Accept-Ranges"], whole.count(b"\n")), (200, "bytes", 80), "then all lines are there")
+    size = len(whole)
+    for asked, first, end in (("0-0", 0, 1), ("150-5000", 150, 5001), (f"{size - 300}-", size - 300, size),
+                              ("-7", size - 7, size), (f"9-{size + 9}", 9, size)):
+        status, headers, got = get(calls, path, Range="bytes=" + asked)
+        tap.equal((status, bytes(got) == whole[first:end], headers["Content-Range"]),
+                  (206, True, f"bytes {first}-{end - 1}/{size}"), f"the bytes {asked} of the lines")
+    status, headers, _ = get(calls, path, Range=f"bytes={size}-")
+    tap.equal((status, headers["Content-Range"]), (416, f"bytes */{size}"), "there is nothing behind them")
+    for own in (batch["id"], batch["batch_id"]):
+        tap.equal(calls.good("GET", f"/v1/batches/{own}")["cancelled"], 80, "a batch by either of its names")
+
+
 def lists(tap, server, calls):
     made = sorted(post(server, form(("purpose", "batch"), ("file", line("a"), f"{i}.jsonl")))[1]["id"]
                   for i in range(3))  # their order within a millisecond is not that of the uploads
@@ -157,6 +184,35 @@ def broken_off(tap, server, calls):
     tap.equal(len(calls.good("GET", FILES)["data"]), before, "an upload that broke off is not listed")
 
 
+def own_uploads(tap, server, calls):
+    """POST /v1/files: the body is the file."""
+    content = "".join(line(f"r{i}", 50000) for i in range(10)).encode()
+    before, counted = len(calls.good("GET", "/v1/files?limit=1000")["items"]), metrics(server)
+    for how in (b"Content-Length: %d" % len(content), b"Transfer-Encoding: chunked"):
+        chunks = [content[at:at + 70000] for at in range(0, len(content), 70000)]
+        body = content if b"Length" in how else b"".join(b"%x\r\n%s\r\n" % (len(one), one) for one in chunks) + b"0\r\n\r\n"
+        with Raw(server, timeout=60) as raw:
+            raw.send(b"POST /v1/files?filename=own HTTP/1.1\r\nHost: localhost\r\n" + how + b"\r\n\r\n" + body)
+            status, _, answer = raw.answer()
+            file = json.loads(answer)
+        tap.equal((status, file["filename"], file["bytes"], file["requests"], file["error_count"]),
+                  (201, "own", len(content), 10, 0), f"a file with {how[:17]}")
+        tap.equal(bytes(get(calls, f"/v1/files/{file['id']}/content")[2]) == content, True, "its bytes")
+    with Raw(server, timeout=60) as raw:
+        raw.send(b"POST /v1/files HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\nExpect: 100-continue\r\n\r\n"
+                 % (3 * LIMIT))
+        status, _, answer = raw.answer()
+    tap.equal((status, json.loads(answer)["error"]["field"]), (413, "file"), "a file that is too large is refused before it is sent")
+    chunk = b"%x\r\n%s\r\n" % (len(content), content)
+    with Raw(server, timeout=60) as raw:
+        raw.send(b"POST /v1/files HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n" + 4 * chunk + b"0\r\n\r\n")
+        status, _, answer = raw.answer()
+    tap.equal((status, json.loads(answer)["error"]["field"]), (413, "file"), "one whose size was not told gets its answer too")
+    tap.equal(len(calls.good("GET", "/v1/files?limit=1000")["items"]), before + 2, "and leaves nothing")
+    after = metrics(server)
+    tap.equal([after[name] - counted[name] for name in COUNTERS], [2, 2 * len(content)], "whole uploads are counted")
+
+
 def tenants(tap, server):
     mine, other = Calls(server), Calls(server, namespace="other")
     _, file = post(server, form(("file", line("a"), "a"), ("purpose", "batch")))
@@ -175,6 +231,8 @@ def main():
     file, content = round_trip(tap, server, calls)
     ranges(tap, calls, file, content)
     lists(tap, server, calls)
+    lines_of_a_batch(tap, server, calls)
+    own_uploads(tap, server, calls)
     flaws(tap, server)
     refusals(tap, server, calls)
     broken_off(tap, server, calls)

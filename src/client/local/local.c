@@ -10,6 +10,8 @@
 #include "base/err.h"
 #include "client/client.h"
 #include "core/state.h"
+#include "engine/batch/batch.h"
+#include "engine/batch/batch_view.h"
 #include "engine/call.h"
 #include "engine/engine.h"
 #include "engine/flow/flow.h"
@@ -127,6 +129,51 @@ static enum weft_rc flow_cancel(const struct weft_via *via, const struct weft_op
     return rc;
 }
 
+/* ---- Batches --------------------------------------------------------------------------------- */
+
+/* Others do what is left of it, should this process end: what they need is stored. */
+static enum weft_rc step_batch(struct weft_engine *engine, const struct weft_id *id,
+                               struct weft_err *err)
+{
+    bool more = true;
+    enum weft_rc rc = WEFT_OK;
+    while (!rc && more)
+        rc = weft_engine_batch_step(engine, id, &more, err);
+    return rc;
+}
+
+/* Creates it and writes its lines, which a server would do. */
+static enum weft_rc batch_create(const struct weft_via *via, const struct weft_op_call *call,
+                                 struct weft_err *err)
+{
+    struct weft_batch_info *info = call->out;
+    struct weft_engine *engine = via->weft->engine;
+    enum weft_rc rc = weft_engine_call(engine, call, err);
+    if (!rc)
+        rc = step_batch(engine, &info->id, err);
+    const struct weft_batch_asking asking = {.ns = call->ns, .id = info->id};
+    return rc ? rc : weft_engine_batch_info(engine, &asking, call->arena, info, err);
+}
+
+/* Brings back, cancels or deletes what it has at once. */
+static enum weft_rc batch_change(const struct weft_via *via, const struct weft_op_call *call,
+                                 struct weft_err *err)
+{
+    const struct weft_batch_asking *asking = call->in;
+    struct weft_engine *engine = via->weft->engine;
+    struct weft_flow_drain drain = {.flow = asking->id, .more = true};
+    enum weft_rc rc = weft_engine_call(engine, call, err);
+    if (!rc && call->op == WEFT_OP_BATCH_RETRY)
+        return step_batch(engine, &asking->id, err);
+    while (!rc && drain.more && !drain.locked)
+        rc = weft_engine_flow_drain(engine, &drain, err);
+    if (!rc && call->op == WEFT_OP_BATCH_CANCEL)
+        rc = step_batch(engine, &asking->id, err);
+    if (!rc && call->op == WEFT_OP_BATCH_CANCEL)
+        rc = weft_engine_batch_info(engine, asking, call->arena, call->out, err);
+    return rc;
+}
+
 static enum weft_rc carry_out(const struct weft_via *via, const struct weft_op_call *call,
                               struct weft_err *err)
 {
@@ -138,6 +185,10 @@ static enum weft_rc carry_out(const struct weft_via *via, const struct weft_op_c
         [WEFT_OP_FLOW] = flow,
         [WEFT_OP_FLOW_CANCEL] = flow_cancel,
         [WEFT_OP_FLOW_DELETE] = flow_cancel,
+        [WEFT_OP_BATCH_CREATE] = batch_create,
+        [WEFT_OP_BATCH_CANCEL] = batch_change,
+        [WEFT_OP_BATCH_RETRY] = batch_change,
+        [WEFT_OP_BATCH_DELETE] = batch_change,
     };
     return waiting[call->op] ? waiting[call->op](via, call, err)
                              : weft_engine_call(via->weft->engine, call, err);
@@ -164,7 +215,8 @@ static const enum change changes[WEFT_OP_COUNT] = {
     [WEFT_OP_SUSPEND] = ENDED,  /* a slot of its lane is free */
     [WEFT_OP_SIGNALS] = READY,      [WEFT_OP_RESUME] = READY,        [WEFT_OP_LANE_REMOVE] = READY,
     [WEFT_OP_GOODBYE] = READY,      [WEFT_OP_RUN_SCANNER] = READY,   [WEFT_OP_BUDGET_PUT] = READY,
-    [WEFT_OP_BUDGET_RESET] = READY, [WEFT_OP_BUDGET_REMOVE] = READY,
+    [WEFT_OP_BUDGET_RESET] = READY, [WEFT_OP_BUDGET_REMOVE] = READY, [WEFT_OP_BATCH_CREATE] = READY,
+    [WEFT_OP_BATCH_RETRY] = READY,  [WEFT_OP_BATCH_CANCEL] = ENDED,  [WEFT_OP_BATCH_DELETE] = ENDED,
 };
 
 /* Whether a call of such an operation changed anything, as far as its answer says. */

@@ -14,10 +14,10 @@
 #include "base/limits.h"
 #include "base/moment.h"
 #include "core/state.h"
+#include "engine/erase/erase.h"
 #include "engine/http/settings.h"
 #include "engine/job/execution_read.h"
 #include "engine/job/list.h"
-#include "engine/erase/erase.h"
 #include "engine/limit/budgets.h"
 #include "engine/limit/gates.h"
 #include "engine/scan/pass.h"
@@ -36,7 +36,7 @@ static const char *place_of(const struct weft_op_call *call)
     if (!strchr(path, '{'))
         return NULL;
     if (strstr(path, "{lane}") || strstr(path, "{worker}") || strstr(path, "{gate}") ||
-        strstr(path, "{budget}") || strstr(path, "{endpoint}"))
+        strstr(path, "{budget}") || strstr(path, "{endpoint}") || strstr(path, "{model}"))
         return call->in;
     if (strstr(path, "tokens/"))
         return weft_arena_printf(call->arena, "%d", *(const int32_t *)call->in);
@@ -184,8 +184,7 @@ static enum weft_rc whole_list(const struct weft_via *via, const struct weft_op_
     return rc;
 }
 
-/* limit 0: the server chooses; after NULL: the first page. */
-static const char *query_page(struct weft_arena *arena, uint32_t limit, const char *after)
+const char *weft_remote_page_query(struct weft_arena *arena, uint32_t limit, const char *after)
 {
     return WEFT_QUERY(arena, {"limit", limit ? weft_arena_printf(arena, "%u", limit) : NULL},
                       {"after", after});
@@ -201,7 +200,7 @@ static enum weft_rc wait_page(const struct weft_via *via, const struct weft_op_c
     const struct weft_remote_request request = {
         .op = call->op,
         .place = weft_remote_id(call->arena, &asking->id),
-        .query = query_page(call->arena, asking->limit, asking->after)};
+        .query = weft_remote_page_query(call->arena, asking->limit, asking->after)};
     enum weft_rc rc = weft_remote_page(via, &request, call->arena, &listing, err);
     if (!rc) {
         answer->item = listing.item;
@@ -306,9 +305,8 @@ static enum weft_rc counts(const struct weft_via *via, const struct weft_op_call
 
 /* ---- Lanes and workers ----------------------------------------------------------------------- */
 
-/* Sends a request whose answer is not read. */
-static enum weft_rc send_only(const struct weft_via *via, const struct weft_remote_request *request,
-                              struct weft_err *err)
+enum weft_rc weft_remote_send_only(const struct weft_via *via,
+                                   const struct weft_remote_request *request, struct weft_err *err)
 {
     struct weft_arena *arena = weft_arena_new();
     struct weft_remote_response response;
@@ -330,7 +328,7 @@ static enum weft_rc lane_put(const struct weft_via *via, const struct weft_op_ca
     if (rc)
         return rc;
     settings.name = NULL; /* the path says it */
-    return send_only(via, &request, err);
+    return weft_remote_send_only(via, &request, err);
 }
 
 static enum weft_rc gate_put(const struct weft_via *via, const struct weft_op_call *call,
@@ -342,7 +340,7 @@ static enum weft_rc gate_put(const struct weft_via *via, const struct weft_op_ca
     settings.name = NULL; /* the path says it */
     settings.running = settings.ready = settings.held = 0;
     settings.next_us = 0;
-    return send_only(via, &request, err);
+    return weft_remote_send_only(via, &request, err);
 }
 
 static enum weft_rc gates(const struct weft_via *via, const struct weft_op_call *call,
@@ -373,7 +371,7 @@ static enum weft_rc budget_put(const struct weft_via *via, const struct weft_op_
     settings.state = WEFT_BUDGET_OK;
     settings.next_reset_us = settings.period_began_us = 0;
     settings.breaches = 0;
-    return send_only(via, &request, err);
+    return weft_remote_send_only(via, &request, err);
 }
 
 static enum weft_rc budgets(const struct weft_via *via, const struct weft_op_call *call,
@@ -383,7 +381,7 @@ static enum weft_rc budgets(const struct weft_via *via, const struct weft_op_cal
     struct weft_remote_list list = {0};
     const struct weft_remote_request request = {
         .op = call->op,
-        .query = query_page(call->arena, asking->limit, asking->after),
+        .query = weft_remote_page_query(call->arena, asking->limit, asking->after),
         .ns = asking->ns};
     enum weft_rc rc = weft_remote_page(via, &request, call->arena, &list, err);
     if (!rc)
@@ -401,7 +399,7 @@ static enum weft_rc endpoint_put(const struct weft_via *via, const struct weft_o
     settings.name = NULL; /* the path says it */
     settings.version = 0;
     settings.health = (struct weft_endpoint_health){0};
-    return send_only(via, &request, err);
+    return weft_remote_send_only(via, &request, err);
 }
 
 static enum weft_rc endpoint_test(const struct weft_via *via, const struct weft_op_call *call,
@@ -420,7 +418,7 @@ static enum weft_rc endpoints(const struct weft_via *via, const struct weft_op_c
     struct weft_remote_list list = {0};
     const struct weft_remote_request request = {
         .op = call->op,
-        .query = query_page(call->arena, asking->limit, asking->after),
+        .query = weft_remote_page_query(call->arena, asking->limit, asking->after),
         .ns = asking->ns};
     enum weft_rc rc = weft_remote_page(via, &request, call->arena, &list, err);
     if (!rc)
@@ -436,7 +434,7 @@ static enum weft_rc erasures(const struct weft_via *via, const struct weft_op_ca
     struct weft_remote_list list = {0};
     const struct weft_remote_request request = {
         .op = call->op,
-        .query = query_page(call->arena, asking->limit, asking->after),
+        .query = weft_remote_page_query(call->arena, asking->limit, asking->after),
         .ns = asking->ns};
     enum weft_rc rc = weft_remote_page(via, &request, call->arena, &list, err);
     if (!rc)
@@ -453,7 +451,7 @@ static enum weft_rc ledger(const struct weft_via *via, const struct weft_op_call
     const struct weft_remote_request request = {
         .op = call->op,
         .place = asking->name,
-        .query = query_page(call->arena, asking->limit, asking->after),
+        .query = weft_remote_page_query(call->arena, asking->limit, asking->after),
         .ns = asking->ns};
     enum weft_rc rc = weft_remote_page(via, &request, call->arena, &list, err);
     if (!rc)
@@ -467,7 +465,7 @@ static enum weft_rc send_place(const struct weft_via *via, const struct weft_op_
                                struct weft_err *err)
 {
     const struct weft_remote_request request = {.op = call->op, .place = place_of(call)};
-    return send_only(via, &request, err);
+    return weft_remote_send_only(via, &request, err);
 }
 
 /* A member that counts; 0 when it is not there. */
@@ -574,6 +572,20 @@ static weft_remote_fn *const calls[WEFT_OP_COUNT] = {
     [WEFT_OP_ENDPOINT_TEST] = endpoint_test,
     [WEFT_OP_ENDPOINT_REMOVE] = send_place,
     [WEFT_OP_ERASURES] = erasures,
+    [WEFT_OP_FILES] = weft_remote_files,
+    [WEFT_OP_FILE] = weft_remote_file,
+    [WEFT_OP_FILE_PUT] = weft_remote_file_put,
+    [WEFT_OP_FILE_REMOVE] = weft_remote_file,
+    [WEFT_OP_FILE_CONTENT] = weft_remote_content,
+    [WEFT_OP_BATCHES] = weft_remote_batches,
+    [WEFT_OP_BATCH] = weft_remote_batch,
+    [WEFT_OP_BATCH_CREATE] = weft_remote_batch_create,
+    [WEFT_OP_BATCH_CANCEL] = weft_remote_batch,
+    [WEFT_OP_BATCH_RETRY] = weft_remote_batch,
+    [WEFT_OP_BATCH_DELETE] = weft_remote_batch,
+    [WEFT_OP_MODELS] = weft_remote_models,
+    [WEFT_OP_MODEL_PUT] = weft_remote_model_put,
+    [WEFT_OP_MODEL_REMOVE] = send_place,
     [WEFT_OP_LANE_REMOVE] = send_place,
     [WEFT_OP_GOODBYE] = goodbye,
     [WEFT_OP_TOKEN_REVOKE] = send_place,

@@ -26,7 +26,10 @@ struct weft_remote_request {
     const void *item;            /* the body is this, as the operation takes it; or NULL */
     const struct weft_buf *body; /* without an item: the body, or NULL */
     bool keyless;                /* an item has no key: see WEFT_REPEAT_KEYED */
-    int64_t wait_ms;             /* how long the server may take before it answers */
+    const struct weft_fetch_source *source; /* instead of both: makes the body; or NULL */
+    const struct weft_fetch_sink *sink;     /* takes the answer as it comes; or NULL */
+    const bool *moved; /* the source or the sink has been used: it is not sent again; or NULL */
+    int64_t wait_ms;   /* how long the server may take before it answers */
     struct weft_remote_response *response; /* where weft_remote_ask() keeps the answer; or NULL */
 };
 
@@ -47,6 +50,10 @@ WEFT_MUST_CHECK enum weft_rc weft_remote_send(const struct weft_via *via,
                                               struct weft_arena *arena,
                                               struct weft_remote_response *ret_response,
                                               struct weft_err *err);
+/* The same; the answer is not read. */
+WEFT_MUST_CHECK enum weft_rc weft_remote_send_only(const struct weft_via *via,
+                                                   const struct weft_remote_request *request,
+                                                   struct weft_err *err);
 /* The same; the answer is one JSON object, whose texts are slices of the arena. */
 WEFT_MUST_CHECK enum weft_rc weft_remote_ask(const struct weft_via *via,
                                              const struct weft_remote_request *request,
@@ -73,6 +80,8 @@ const char *weft_remote_query(struct weft_arena *arena, const char *const pair[]
                       sizeof((const char *const[][2]){__VA_ARGS__}) / sizeof(const char *[2]))
 /* "?wait_ms=N" in the arena; NULL for 0. */
 const char *weft_remote_wait_query(struct weft_arena *arena, int64_t wait_ms);
+/* A page of a list: limit 0: the server chooses; after NULL: the first page. */
+const char *weft_remote_page_query(struct weft_arena *arena, uint32_t limit, const char *after);
 /* The id as text, in the arena. */
 const char *weft_remote_id(struct weft_arena *arena, const struct weft_id *id);
 /* Walks the "items" of an answer. False: there are none, or not `count` of them. */
@@ -111,6 +120,19 @@ weft_remote_fn weft_remote_steer_many;
 /* Refuses values that JSON has no word for. */
 WEFT_MUST_CHECK enum weft_rc weft_remote_check_spec(const struct weft_spec *spec,
                                                     struct weft_err *err);
+
+/* remote_file.c */
+weft_remote_fn weft_remote_file;
+weft_remote_fn weft_remote_files;
+weft_remote_fn weft_remote_file_put;
+weft_remote_fn weft_remote_content;
+weft_remote_fn weft_remote_models;
+weft_remote_fn weft_remote_model_put;
+
+/* remote_batch.c */
+weft_remote_fn weft_remote_batch; /* one that is there */
+weft_remote_fn weft_remote_batch_create;
+weft_remote_fn weft_remote_batches;
 
 /* remote_flow.c */
 weft_remote_fn weft_remote_flow_submit;

@@ -39,8 +39,8 @@ enum { TRIES = 5, TIMEOUT_MS = 30000 };
 static const char *known_field(const char *name)
 {
     /* Fields of requests that are no messages. */
-    static const char *const others[] = {"body",  "count", "filter", "ids",
-                                         "items", "limit", "pass",   "X-Weft-Namespace"};
+    static const char *const others[] = {"body", "count", "expires_ms", "file", "filter",
+                                         "ids",  "items", "limit",      "pass", "X-Weft-Namespace"};
     for (size_t i = 0; name && i < WEFT_LEN(others); i++)
         if (strcmp(others[i], name) == 0)
             return others[i];
@@ -265,6 +265,8 @@ static enum weft_rc try_once(const struct weft_via *via, const struct weft_remot
         .header = ns ? weft_arena_printf(arena, "X-Weft-Namespace: %s", ns) : NULL,
         .body = request->body ? request->body->data : NULL,
         .body_size = request->body ? request->body->size : 0,
+        .source = request->source,
+        .sink = request->sink,
         .once = !is_repeatable(request),
         .timeout_ms = (via->timeout_ms ? via->timeout_ms : TIMEOUT_MS) + request->wait_ms,
         .stop = via->stop,
@@ -318,7 +320,8 @@ static enum weft_rc send_tries(const struct weft_via *via,
     for (int tries = 1;; tries++) {
         struct trial trial;
         enum weft_rc rc = try_once(via, request, arena, ret_response, &trial, err);
-        if (!rc || !trial.again || via->one_try || tries == TRIES)
+        bool moved = request->moved && *request->moved; /* what it was made of is used up */
+        if (!rc || !trial.again || via->one_try || tries == TRIES || moved)
             return rc;
         weft_usec pause_us = spread(most_us);
         if (pause_us < trial.after_us)

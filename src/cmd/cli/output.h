@@ -92,9 +92,13 @@ void weft_json_out_item(const struct weft_wire_type *type, const void *item);
 
 /* ---- Progress -------------------------------------------------------------------------------- */
 
-/* A bar on stderr, only when that is a terminal; total 0: unknown, counts only. */
+/* A bar on stderr with the rate and the time that is left, only when that is a terminal; total 0:
+ * unknown, counts only. */
 struct weft_bar;
 struct weft_bar *weft_bar_new(const char *what, uint64_t total);
+void weft_bar_bytes(struct weft_bar *bar); /* what is counted are bytes */
+/* So much was done before the bar began: it does not count for the rate. */
+void weft_bar_begin_at(struct weft_bar *bar, uint64_t done);
 void weft_bar_set(struct weft_bar *bar, uint64_t done);
 void weft_bar_free(struct weft_bar *bar); /* wipes the line */
 

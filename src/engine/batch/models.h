@@ -8,16 +8,10 @@
  */
 
 #include "base/err.h"
-#include "weft/admin.h" /* struct weft_model */
+#include "weft/file.h"
 
 struct weft_arena;
 struct weft_engine;
-
-struct weft_models {
-    const struct weft_model *item;
-    size_t count;
-    const char *next; /* the `after` of the next page; NULL: there is none */
-};
 
 /* lane NULL: named as the model, or `models` for `*`. */
 WEFT_MUST_CHECK enum weft_rc weft_engine_model_put(struct weft_engine *engine, const char *ns,

@@ -201,6 +201,7 @@ enum weft_rc weft_api_run(struct weft_request *request, struct weft_err *err)
         struct weft_gate gate;
         struct weft_budget budget;
         struct weft_endpoint endpoint;
+        struct weft_file_info file;
         struct weft_why why;
         struct weft_waiting waiting;
         struct weft_waitpoint waitpoint;

@@ -5,8 +5,8 @@
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/err.h"
-#include "core/batch_line.h"
 #include "engine/batch/batch.h"
+#include "engine/batch/batch_submit.h"
 #include "net/api/files.h"
 #include "net/api/handlers.h"
 #include "net/group/commit_work.h"
@@ -128,42 +128,17 @@ static enum weft_rc read_text(const struct weft_request *request, const struct w
     return WEFT_OK;
 }
 
-static enum weft_rc check_pair(const struct weft_request *request, const struct weft_json *key,
-                               const struct weft_json *value, struct weft_err *err)
-{
-    const char *name = "", *text = "";
-    if (weft_json_string(key, request->arena, &name, NULL) ||
-        strlen(name) > WEFT_BATCH_METADATA_KEY_MAX || value->kind != WEFT_JSON_STRING ||
-        weft_json_string(value, request->arena, &text, NULL) ||
-        strlen(text) > WEFT_BATCH_METADATA_VALUE_MAX)
-        return weft_invalid(err, "metadata",
-                            "metadata has texts of up to %d bytes under names of up to %d",
-                            WEFT_BATCH_METADATA_VALUE_MAX, WEFT_BATCH_METADATA_KEY_MAX);
-    return WEFT_OK;
-}
-
 /* null and absent are the same. */
 static enum weft_rc read_metadata(const struct weft_request *request,
                                   const struct weft_json *object, const char **ret_text,
                                   struct weft_err *err)
 {
     struct weft_json value;
-    struct weft_json_iter pair;
-    size_t pairs = 0;
     if (!weft_wire_member(object, "metadata", &value) || value.kind == WEFT_JSON_NULL)
         return WEFT_OK;
-    if (value.kind != WEFT_JSON_OBJECT)
-        return weft_invalid(err, "metadata", "metadata must be an object");
-    weft_json_iter_init(&pair, &value);
-    while (weft_json_next(&pair)) {
-        enum weft_rc rc = check_pair(request, &pair.key, &pair.value, err);
-        if (rc)
-            return rc;
-        pairs++;
-    }
-    if (pairs > WEFT_BATCH_METADATA_MAX)
-        return weft_invalid(err, "metadata", "metadata has more than %d pairs",
-                            WEFT_BATCH_METADATA_MAX);
+    enum weft_rc rc = weft_batch_metadata_check(&value, err);
+    if (rc)
+        return rc;
     *ret_text = weft_arena_printf(request->arena, "%.*s", (int)value.size, value.text);
     return WEFT_OK;
 }
@@ -186,9 +161,8 @@ enum weft_rc weft_batch_create_read(struct weft_request *request, struct weft_er
         rc = read_text(request, &object, "completion_window", &args->window, err);
     if (!rc)
         rc = read_metadata(request, &object, &args->metadata, err);
-    if (!rc &&
-        (strncmp(args->endpoint, "/v1/", 4) != 0 || strlen(args->endpoint) > WEFT_BATCH_URL_MAX))
-        rc = weft_invalid(err, "endpoint", "endpoint must be a path like /v1/chat/completions");
+    if (!rc)
+        rc = weft_batch_endpoint_check(args->endpoint, err);
     if (!rc && !weft_openai_id_parse(WEFT_FILE_PREFIX, file, &args->file))
         rc = weft_fail_field(err, WEFT_NOT_FOUND, "input_file_id", "there is no such file");
     return rc;

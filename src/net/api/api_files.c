@@ -5,11 +5,14 @@
 #include "net/api/files.h"
 
 #include "base/arena.h"
+#include "base/clock.h"
 #include "base/err.h"
-#include "net/api/batch_lines.h"
+#include "engine/batch/file_view.h"
+#include "net/api/api.h"
 #include "net/api/handlers.h"
 #include "net/openai.h"
 #include "net/server.h"
+#include "net/wait/waits.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,11 +38,11 @@ static void write_flaws(struct weft_json_writer *out, const struct weft_file *fi
     weft_buf_done(&list);
 }
 
-static void write_file(struct weft_json_writer *out, const char *id_prefix,
-                       const struct weft_file *file)
+static void write_file(struct weft_json_writer *out, enum weft_content which,
+                       const struct weft_file *file, struct weft_arena *arena)
 {
     weft_json_begin_object(out);
-    weft_openai_add_id(out, "id", id_prefix, &file->id);
+    weft_json_add_text(out, "id", weft_file_id_text(which, &file->id, arena));
     weft_json_add_text(out, "object", "file");
     weft_json_add_i64(out, "bytes", (int64_t)file->bytes);
     weft_openai_add_moment(out, "created_at", file->created_us);
@@ -57,78 +60,40 @@ void weft_file_reply(struct weft_request *request, const struct weft_file *file)
 {
     struct weft_json_writer out;
     weft_reply_json(request, 200, &out);
-    write_file(&out, WEFT_FILE_PREFIX, file);
+    write_file(&out, WEFT_CONTENT_FILE, file, request->arena);
 }
 
 /* ---- One file -------------------------------------------------------------------------------- */
 
-/* Files of output and of errors belong to a batch. */
-enum kind { UPLOADED, OUTPUT, ERRORS };
-static const char *const prefix[] = {
-    [UPLOADED] = WEFT_FILE_PREFIX, [OUTPUT] = WEFT_OUTPUT_PREFIX, [ERRORS] = WEFT_ERRORS_PREFIX};
-
 /* request->state of the calls on one file. It lives until the last byte has been sent. */
 struct one_file {
-    enum kind kind;
-    struct weft_id id; /* of the file; of OUTPUT and ERRORS that of the batch */
-    uint64_t at, end;  /* bytes that are still to be sent */
-    struct weft_batch_page page;
+    struct weft_file_asking of; /* the argument of weft_api_run() */
+    struct weft_content_walk walk, measure;
+    uint64_t size;
+    weft_usec until_us; /* boot time: how long it may take to measure; 0: it has not begun */
 };
 
 enum weft_rc weft_file_read(struct weft_request *request, struct weft_err *err)
 {
     struct one_file *one = weft_new(request->arena, struct one_file);
     request->state = one;
-    const char *text = weft_request_path(request, "file");
-    for (size_t i = 0; i < WEFT_LEN(prefix); i++)
-        if (weft_openai_id_parse(prefix[i], text, &one->id)) {
-            one->kind = (enum kind)i;
-            return WEFT_OK;
-        }
-    return weft_fail_field(err, WEFT_NOT_FOUND, "id", "there is no such file");
-}
-
-/* Files of a batch have no rows: what they hold is read from its members. */
-static enum weft_rc look_up_batch(struct weft_request *request, struct weft_file *ret_file,
-                                  struct weft_err *err)
-{
-    const struct one_file *one = request->state;
-    struct weft_batch batch;
-    bool output = one->kind == OUTPUT;
-    enum weft_rc rc = weft_engine_batch(request->server->engine, request->ns, &one->id,
-                                        request->arena, &batch, err);
-    if (!rc && (batch.phase == WEFT_BATCH_WRITING || batch.phase == WEFT_BATCH_FAILED))
-        rc = weft_fail_field(err, WEFT_NOT_FOUND, "id", "the batch has no such file");
-    if (!rc)
-        *ret_file = (struct weft_file){
-            .id = batch.id,
-            .filename = output ? "batch_output.jsonl" : "batch_errors.jsonl",
-            .purpose = "batch_output",
-            .requests = output ? batch.succeeded : batch.failed + batch.expired + batch.cancelled,
-            .created_us = batch.opened_us};
-    return rc;
-}
-
-static enum weft_rc look_up(struct weft_request *request, struct weft_file *ret_file,
-                            struct weft_err *err)
-{
-    const struct one_file *one = request->state;
-    if (one->kind != UPLOADED)
-        return look_up_batch(request, ret_file, err);
-    return weft_engine_file(request->server->engine, request->ns, &one->id, request->arena,
-                            ret_file, err);
+    if (!weft_file_id_parse(weft_request_path(request, "file"), &one->of))
+        return weft_fail_field(err, WEFT_NOT_FOUND, "id", "there is no such file");
+    one->of.ns = request->ns;
+    return WEFT_OK;
 }
 
 enum weft_rc weft_file_run(struct weft_request *request, struct weft_err *err)
 {
-    const struct one_file *one = request->state;
+    struct one_file *one = request->state;
     struct weft_file file;
     struct weft_json_writer out;
-    enum weft_rc rc = look_up(request, &file, err);
+    enum weft_rc rc = weft_content_begin(request->server->engine, &one->of, request->arena,
+                                         &one->walk, &file, err);
     if (rc)
         return rc;
     weft_reply_json(request, 200, &out);
-    write_file(&out, prefix[one->kind], &file);
+    write_file(&out, one->of.which, &file, request->arena);
     return WEFT_OK;
 }
 
@@ -136,14 +101,14 @@ enum weft_rc weft_file_delete_run(struct weft_request *request, struct weft_err 
 {
     const struct one_file *one = request->state;
     struct weft_json_writer out;
-    if (one->kind != UPLOADED)
-        return weft_invalid(err, "id", "this file goes with its batch");
-    enum weft_rc rc = weft_engine_file_remove(request->server->engine, request->ns, &one->id, err);
+    struct weft_file_info info;
+    enum weft_rc rc =
+        weft_engine_file_delete(request->server->engine, &one->of, request->arena, &info, err);
     if (rc)
         return rc;
     weft_reply_json(request, 200, &out);
     weft_json_begin_object(&out);
-    weft_openai_add_id(&out, "id", WEFT_FILE_PREFIX, &one->id);
+    weft_json_add_text(&out, "id", info.file_id);
     weft_json_add_text(&out, "object", "file");
     weft_json_add_bool(&out, "deleted", true);
     weft_json_end_object(&out);
@@ -187,13 +152,24 @@ enum weft_rc weft_files_run(struct weft_request *request, struct weft_err *err)
         return rc;
     weft_openai_begin_list(request, &out);
     for (size_t i = 0; i < list.count; i++)
-        write_file(&out, WEFT_FILE_PREFIX, &list.item[i]);
+        write_file(&out, WEFT_CONTENT_FILE, &list.item[i], request->arena);
     if (list.count > 0) {
         weft_openai_id_print(WEFT_FILE_PREFIX, &list.item[0].id, first);
         weft_openai_id_print(WEFT_FILE_PREFIX, &list.item[list.count - 1].id, last);
     }
     weft_openai_end_list(&out, list.count ? first : NULL, list.count ? last : NULL, list.more);
     return WEFT_OK;
+}
+
+enum weft_rc weft_file_infos_read(struct weft_request *request, struct weft_err *err)
+{
+    struct weft_file_listing *listing = weft_new(request->arena, struct weft_file_listing);
+    struct weft_paging paging = {0};
+    enum weft_rc rc = weft_api_paging(request, &paging, err);
+    *listing =
+        (struct weft_file_listing){.ns = request->ns, .limit = paging.limit, .after = paging.after};
+    request->state = listing;
+    return rc;
 }
 
 /* ---- Content --------------------------------------------------------------------------------- */
@@ -238,46 +214,7 @@ static enum weft_rc send_next(struct weft_request *request, struct weft_buf *out
                               struct weft_err *err)
 {
     struct one_file *one = request->state;
-    struct weft_file_chunk chunk;
-    enum weft_rc rc = weft_engine_file_read(request->server->engine, &one->id, one->at,
-                                            request->arena, &chunk, err);
-    if (rc)
-        return rc;
-    uint64_t skip = one->at - chunk.at, left = one->end - one->at;
-    uint64_t size = chunk.size - skip < left ? chunk.size - skip : left;
-    weft_buf_add(out, (const char *)chunk.data + skip, size);
-    one->at += size;
-    *ret_last = one->at == one->end;
-    return WEFT_OK;
-}
-
-/*
- * The next lines of a batch. How many members are looked at depends on how large the lines before
- * were, so that a part stays around a MiB whatever their results are; a single one may be larger.
- */
-static enum weft_rc send_lines(struct weft_request *request, struct weft_buf *out, bool *ret_last,
-                               struct weft_err *err)
-{
-    enum { FEWEST = 16, MOST = 1000, SMALL = 512 << 10, LARGE = 2 << 20 };
-    struct one_file *one = request->state;
-    struct weft_batch_page *page = &one->page;
-    do {
-        if (page->members == 0)
-            page->members = FEWEST;
-        page->bytes = LARGE;
-        enum weft_rc rc =
-            weft_engine_batch_answers(request->server->engine, &one->id, page, request->arena, err);
-        if (rc)
-            return rc;
-        for (size_t i = 0; i < page->count; i++)
-            weft_batch_line_add(out, &page->item[i], page->good);
-        *ret_last = page->last;
-        if (out->size < SMALL && page->members < MOST)
-            page->members = page->members * 4 < MOST ? page->members * 4 : MOST;
-        else if (out->size > LARGE && page->members > FEWEST)
-            page->members /= 4;
-    } while (!*ret_last && out->size == 0);
-    return WEFT_OK;
+    return weft_content_next(request->server->engine, &one->walk, out, ret_last, err);
 }
 
 /* 416: the answer of no other route. */
@@ -292,37 +229,89 @@ static enum weft_rc refuse_range(struct weft_request *request, uint64_t size)
     return WEFT_OK;
 }
 
-enum weft_rc weft_file_content_run(struct weft_request *request, struct weft_err *err)
+/*
+ * A range of the lines of a batch needs the size of them all, which is found by making each of
+ * them. That is done in pieces, and the request goes behind the others between them. *ret_whole:
+ * the size is known; false: this request is called again.
+ */
+static enum weft_rc measure(struct weft_request *request, bool *ret_whole, struct weft_err *err)
 {
-    struct weft_file file;
-    struct weft_byte_range range;
-    enum weft_rc rc = look_up(request, &file, err);
+    static const weft_usec piece_us = 50 * WEFT_MS, most_us = 60 * WEFT_SECOND;
     struct one_file *one = request->state;
-    if (rc)
-        return rc;
-    if (one->kind != UPLOADED) { /* whose size is not known: there are no ranges */
-        one->page.good = one->kind == OUTPUT;
-        weft_reply_bytes(request, "", 0, "application/octet-stream");
-        request->reply.stream = send_lines;
-        return WEFT_OK;
+    weft_usec begin_us = weft_boot_us();
+    bool last = false;
+    if (one->until_us == 0) {
+        one->measure = one->walk;
+        one->until_us = begin_us + most_us;
     }
-    if (!weft_byte_range_parse(weft_request_header(request, "Range"), file.bytes, &range))
-        return refuse_range(request, file.bytes);
+    enum weft_rc rc = WEFT_OK;
+    while (!rc && !last && weft_boot_us() < begin_us + piece_us)
+        rc = weft_content_measure(request->server->engine, &one->measure, &one->size, &last, err);
+    *ret_whole = last;
+    if (rc || last)
+        return rc;
+    if (!weft_wait_for_end(request, &one->of.id, one->until_us, WEFT_WAIT_POLLS))
+        return weft_hint(err,
+                         weft_fail_field(err, WEFT_UNAVAILABLE, "Range",
+                                         "the size of the file could not be found in time"),
+                         "ask for it without a Range header");
+    weft_wait_ended(request->server, &one->of.id, 1);
+    return WEFT_OK;
+}
+
+static void reply_content(struct weft_request *request, const struct weft_byte_range *range,
+                          uint64_t size)
+{
+    struct one_file *one = request->state;
     weft_reply_bytes(request, "", 0, "application/octet-stream");
     weft_reply_header(request, "Accept-Ranges", "bytes");
-    if (range.part) {
+    if (range->part) {
         request->reply.status = 206;
         weft_reply_header(request, "Content-Range",
                           weft_arena_printf(request->arena, "bytes %llu-%llu/%llu",
-                                            (unsigned long long)range.first,
-                                            (unsigned long long)range.end - 1,
-                                            (unsigned long long)file.bytes));
+                                            (unsigned long long)range->first,
+                                            (unsigned long long)range->end - 1,
+                                            (unsigned long long)size));
     }
-    if (range.first == range.end)
-        return WEFT_OK;
-    one->at = range.first;
-    one->end = range.end;
+    if (range->first == range->end)
+        return;
+    one->walk.at = range->first;
+    one->walk.end = range->end;
     request->reply.stream = send_next;
-    request->reply.stream_bytes = range.end - range.first;
+    request->reply.stream_bytes = range->end - range->first;
+}
+
+enum weft_rc weft_file_content_run(struct weft_request *request, struct weft_err *err)
+{
+    struct one_file *one = request->state;
+    struct weft_file file;
+    struct weft_byte_range range;
+    const char *header = weft_request_header(request, "Range");
+    bool measured = false;
+    enum weft_rc rc = WEFT_OK;
+    if (one->until_us == 0) {
+        rc = weft_content_begin(request->server->engine, &one->of, request->arena, &one->walk,
+                                &file, err);
+        one->size = rc ? 0 : file.bytes;
+    }
+    if (rc)
+        return rc;
+    if (one->of.which != WEFT_CONTENT_FILE) {
+        (void)!weft_byte_range_parse(header, UINT64_MAX, &range);
+        /* While the batch runs the size changes: there are no ranges. */
+        if (one->walk.growing || !range.part) {
+            weft_reply_bytes(request, "", 0, "application/octet-stream");
+            request->reply.stream = send_next;
+            if (!one->walk.growing)
+                weft_reply_header(request, "Accept-Ranges", "bytes");
+            return WEFT_OK;
+        }
+        rc = measure(request, &measured, err);
+        if (rc || !measured)
+            return rc;
+    }
+    if (!weft_byte_range_parse(header, one->size, &range))
+        return refuse_range(request, one->size);
+    reply_content(request, &range, one->size);
     return WEFT_OK;
 }

@@ -37,13 +37,16 @@ weft_route_fn weft_endpoint_read, weft_endpoint_run, weft_endpoint_put_read, wef
     weft_endpoints_run, weft_endpoint_test_read, weft_endpoint_test_run;
 /* api_upload.c */
 weft_route_fn weft_upload_take, weft_upload_read, weft_upload_run;
+weft_route_fn weft_file_put_take, weft_file_put_read, weft_file_put_run;
 weft_route_write_fn weft_upload_forget;
 /* api_files.c */
 weft_route_fn weft_file_read, weft_file_run, weft_file_delete_run, weft_files_read, weft_files_run,
-    weft_file_content_run;
+    weft_file_content_run, weft_file_infos_read;
 /* api_batches.c */
 weft_route_fn weft_batch_create_read, weft_batch_create_run, weft_batch_read, weft_batch_run,
     weft_batch_cancel_run, weft_batches_read, weft_batches_run;
+/* api_batch_new.c */
+weft_route_fn weft_own_batch_create_run;
 /* api_weft_batches.c */
 weft_route_fn weft_own_batch_read, weft_own_batch_act_read, weft_own_batch_run,
     weft_own_batch_cancel_run, weft_own_batch_retry_run, weft_own_batch_delete_run,

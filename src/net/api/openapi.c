@@ -440,7 +440,9 @@ static void put_body(struct weft_json_writer *out, const struct weft_route *rout
 {
     if (route->any_body)
         weft_json_add_raw(out, "requestBody",
-                          "{\"required\":false,\"content\":{\"*/*\":{\"schema\":{}}}}");
+                          route->may_be_empty
+                              ? "{\"required\":false,\"content\":{\"*/*\":{\"schema\":{}}}}"
+                              : "{\"required\":true,\"content\":{\"*/*\":{\"schema\":{}}}}");
     if (!route->op->takes && !route->body && !route->form)
         return;
     weft_json_add_object(out, "requestBody");

@@ -53,6 +53,7 @@ static const struct weft_route routes[] = {
 #include "net/api/routes_flow.def"
 #include "net/api/routes_worker.def"
 #include "net/api/routes_admin.def"
+#include "net/api/routes_file.def"
 #include "net/api/routes_openai.def"
 #include "net/api/routes_batch.def"
     /* clang-format on */

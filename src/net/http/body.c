@@ -10,6 +10,7 @@
 
 #include "base/err.h"
 #include "base/str.h"
+#include "engine/batch/file_writer.h"
 #include "net/http/link.h"
 #include "net/metrics.h"
 #include "net/server.h"
@@ -176,12 +177,25 @@ static enum weft_rc too_large(const struct weft_link *link, struct weft_err *err
 enum weft_rc weft_body_begin(struct weft_link *link, size_t announced, struct weft_err *err)
 {
     struct weft_request *request = &link->request;
+    if (request->route->take && announced > request->server->config.file_bytes + WEFT_FORM_MAX)
+        return weft_file_too_large(request->server->config.file_bytes, err);
     if (announced > request->route->body_max)
         return request->route->body_max ? too_large(link, err) : unwanted(err);
     if (request->route->body_max)
         weft_buf_init(&request->body,
                       request->route->take ? WEFT_PIECE_MAX : request->route->body_max);
     return WEFT_OK;
+}
+
+/*
+ * How much more a refused request may send before it is cut off. The answer can only be sent behind
+ * the body, and a client that is cut off does not see it: an upload that is refused on its way may
+ * send what it could have sent anyway.
+ */
+static uint64_t discard_max(const struct weft_request *request)
+{
+    return request->route && request->route->take ? request->server->config.file_bytes
+                                                  : WEFT_DISCARD_MAX;
 }
 
 static void refuse_body(struct weft_link *link)
@@ -205,7 +219,7 @@ bool weft_body_take(struct weft_link *link, const char *data, size_t *left)
     if (link->discard) {
         link->discarded += *left;
         *left = 0;
-        return link->discarded <= WEFT_DISCARD_MAX;
+        return link->discarded <= discard_max(request);
     }
     size_t room = request->body.max - request->body.size;
     size_t size = request->route->take && *left > room ? room : *left;

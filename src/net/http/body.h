@@ -13,6 +13,7 @@ struct weft_request;
 enum {
     WEFT_BODY_SHARES = 256,
     WEFT_DISCARD_MAX = 1 << 20, /* a refused request may send so much before it is cut off */
+    WEFT_FORM_MAX = 64 << 10,   /* what a form adds to the size of its file */
 };
 
 /* Bytes of request bodies in memory. */

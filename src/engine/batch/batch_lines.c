@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "net/api/batch_lines.h"
+#include "engine/batch/batch_lines.h"
 
 #include "base/json.h"
 #include "base/str.h"
-#include "net/openai.h"
+#include "core/batch_id.h"
 #include "weft/weft.h"
 #include "wire/wire.h"
 
@@ -133,9 +133,11 @@ static void put_failure(struct weft_json_writer *out, const struct weft_batch_an
 void weft_batch_line_add(struct weft_buf *buf, const struct weft_batch_answer *answer, bool good)
 {
     struct weft_json_writer out;
+    char id[WEFT_BATCH_ID_TEXT];
+    weft_batch_id_print("batch_req_", &answer->id, id);
     weft_json_writer_init(&out, buf);
     weft_json_begin_object(&out);
-    weft_openai_add_id(&out, "id", "batch_req_", &answer->id);
+    weft_json_add_text(&out, "id", id);
     weft_json_add_text(&out, "custom_id", answer->custom_id);
     if (good) {
         weft_json_key(&out, "response");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef WEFT_NET_API_BATCH_LINES_H
-#define WEFT_NET_API_BATCH_LINES_H
+#ifndef WEFT_ENGINE_BATCH_BATCH_LINES_H
+#define WEFT_ENGINE_BATCH_BATCH_LINES_H
 
 /* The lines of the files of output and of errors, as OpenAI has them. */
 
