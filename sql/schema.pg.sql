@@ -54,6 +54,8 @@ CREATE TABLE weft.batch (
 
 CREATE INDEX batch_active ON weft.batch USING btree (id) WHERE (phase < 2);
 
+CREATE INDEX batch_file ON weft.batch USING btree (file);
+
 CREATE INDEX batch_shown ON weft.batch USING btree (namespace, id) WHERE (deleted IS NULL);
 
 CREATE TABLE weft.budget (

@@ -59,6 +59,8 @@ CREATE TABLE batch (
 
 CREATE INDEX batch_active ON batch (id) WHERE phase < 2;
 
+CREATE INDEX batch_file ON batch (file);
+
 CREATE INDEX batch_shown ON batch (namespace, id) WHERE deleted IS NULL;
 
 CREATE TABLE budget (

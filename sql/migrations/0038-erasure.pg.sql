@@ -39,3 +39,6 @@ AS $function$
     SELECT 13, EXISTS (SELECT 1 FROM weft.erasure WHERE finished IS NULL)::int::bigint, NULL::bigint, NULL::bigint,
            NULL::bigint, NULL::text
 $function$;
+
+-- Which batches read a file.
+CREATE INDEX batch_file ON weft.batch (file);

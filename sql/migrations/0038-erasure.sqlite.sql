@@ -24,3 +24,6 @@ CREATE TABLE erasure (
 ) WITHOUT ROWID;
 CREATE INDEX erasure_open ON erasure (id) WHERE finished IS NULL;
 CREATE INDEX erasure_list ON erasure (namespace, id);
+
+-- Which batches read a file.
+CREATE INDEX batch_file ON batch (file);

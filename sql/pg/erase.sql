@@ -154,6 +154,43 @@ WITH m AS MATERIALIZED (
 )
 SELECT count(*) FROM changed;
 
+-- name: erase_batches (namespace int, after uuid, most int)
+-- returns: id uuid, file uuid, metadata text?, created bigint, flow_state smallint?
+-- The next batches, also deleted ones. flow_state: NULL when the flow is gone. Locks nothing.
+SELECT b.id, b.file, b.metadata, b.created, f.state
+  FROM (SELECT x.id, x.file, x.metadata, x.created FROM weft.batch x
+         WHERE x.id > :after AND x.namespace = :namespace ORDER BY x.id LIMIT :most) b
+  LEFT JOIN LATERAL (SELECT state FROM weft.flow WHERE id = b.id OFFSET 0) f ON true
+ ORDER BY b.id;
+
+-- name: erase_file_users (file uuid)
+-- returns: metadata text?, created bigint
+SELECT b.metadata, b.created FROM weft.batch b WHERE b.file = :file;
+
+-- name: erase_staged (flow uuid)
+-- returns: id uuid
+-- The flow of a batch that was being written and is deleted: no part of it can come any more.
+UPDATE weft.flow SET state = @WEFT_FLOW_REMOVING, key = NULL
+ WHERE id = :flow AND state = @WEFT_FLOW_STAGED RETURNING id;
+
+-- name: erase_chunks (file uuid, most int)
+-- returns: count bigint
+WITH gone AS (
+    DELETE FROM weft.file_chunk c
+     USING (SELECT x.file, x.at FROM weft.file_chunk x WHERE x.file = :file ORDER BY x.at LIMIT :most) d
+     WHERE c.file = d.file AND c.at = d.at
+    RETURNING 1
+)
+SELECT count(*) FROM gone;
+
+-- name: erase_file (file uuid)
+-- returns: id uuid
+DELETE FROM weft.file WHERE id = :file RETURNING id;
+
+-- name: erase_batch (id uuid)
+-- returns: id uuid
+DELETE FROM weft.batch WHERE id = :id RETURNING id;
+
 -- name: erase_inbox (namespace text, after uuid, most int)
 -- returns: id uuid, tenant text?, tags text?
 -- only: pg, because SQLite has no inbox

@@ -112,6 +112,37 @@ UPDATE execution
  WHERE id IN (SELECT i.id FROM input i);
 SELECT changes();
 
+-- name: erase_batches (namespace int, after uuid, most int)
+-- returns: id uuid, file uuid, metadata text?, created bigint, flow_state smallint?
+SELECT b.id, b.file, b.metadata, b.created, f.state
+  FROM (SELECT id, file, metadata, created FROM batch
+         WHERE id > :after AND namespace = :namespace ORDER BY id LIMIT :most) b
+  LEFT JOIN flow f ON f.id = b.id
+ ORDER BY b.id;
+
+-- name: erase_file_users (file uuid)
+-- returns: metadata text?, created bigint
+SELECT metadata, created FROM batch WHERE file = :file;
+
+-- name: erase_staged (flow uuid)
+-- returns: id uuid
+UPDATE flow SET state = @WEFT_FLOW_REMOVING, key = NULL
+ WHERE id = :flow AND state = @WEFT_FLOW_STAGED RETURNING id;
+
+-- name: erase_chunks (file uuid, most int)
+-- returns: count bigint
+DELETE FROM file_chunk
+ WHERE num IN (SELECT num FROM file_chunk WHERE file = :file ORDER BY at LIMIT :most);
+SELECT changes();
+
+-- name: erase_file (file uuid)
+-- returns: id uuid
+DELETE FROM file WHERE id = :file RETURNING id;
+
+-- name: erase_batch (id uuid)
+-- returns: id uuid
+DELETE FROM batch WHERE id = :id RETURNING id;
+
 -- name: erase_budgets (namespace int, tenant text, instead text)
 -- returns: count bigint
 UPDATE budget_version SET version = version + 1

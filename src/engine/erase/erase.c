@@ -30,6 +30,10 @@ const char *const weft_erase_counted[WEFT_ERASE_COUNTS] = {
 #define SIDE(table, TABLE, bit) [WEFT_ERASE_##TABLE] = #table,
 #include "core/tables.def"
     [WEFT_ERASE_LEDGER] = "ledger",
+    [WEFT_ERASE_BATCHES] = "batch",
+    [WEFT_ERASE_FILES] = "file",
+    [WEFT_ERASE_CHUNKS] = "file_chunk",
+    [WEFT_ERASE_SHARED_FILES] = "shared_file",
     [WEFT_ERASE_INBOX] = "inbox",
     [WEFT_ERASE_BUDGETS] = "budget",
     [WEFT_ERASE_LANES] = "lane",
@@ -122,7 +126,10 @@ static enum weft_rc note(struct weft_erase *erase, struct weft_err *err)
 {
     struct weft_call call;
     weft_erase_note(erase, &call, erase->arena);
-    return weft_tx_once(erase->engine, WEFT_TX_WRITE, &call, erase->arena, NULL, err);
+    enum weft_rc rc = weft_tx_once(erase->engine, WEFT_TX_WRITE, &call, erase->arena, NULL, err);
+    if (!rc)
+        erase->row.counts = weft_erase_counts_text(erase, erase->arena);
+    return rc;
 }
 
 /* Begins the next walk. */
@@ -143,7 +150,8 @@ static const char *left_over(const struct weft_erase *erase, bool name_stays)
         erase->arena,
         "%sNot reached: copies outside of this store, that is backups, standbys that lag, "
         "archived logs of the database, logs of workers and applications; names of workers; "
-        "names of nodes of flows that others share; ids of leases that were cancelled, until they "
+        "names of nodes of flows that others share; files that batches of others read, and files "
+        "that no batch reads; ids of leases that were cancelled, until they "
         "would have run out.",
         name_stays ? "The name of the tenant stays, because executions that were submitted after "
                      "the request use it. "

@@ -32,26 +32,10 @@ static const char *instead(const struct weft_erase *erase)
 
 /* ---- Submissions by SQL ---------------------------------------------------------------------- */
 
-/* Whether the tags of an application have the subject; what is no JSON has nothing. */
-static bool has_tag(const struct weft_erase *erase, const char *tags)
+static bool is_tag(void *context, const char *key, const char *value)
 {
-    struct weft_json value;
-    struct weft_err err;
-    if (!tags || weft_json_check(tags, strlen(tags), &value, &err) ||
-        value.kind != WEFT_JSON_OBJECT)
-        return false;
-    struct weft_json_iter member;
-    weft_json_iter_init(&member, &value);
-    while (weft_json_next(&member)) {
-        const char *key, *text;
-        if (member.value.kind != WEFT_JSON_STRING ||
-            weft_json_string(&member.key, erase->arena, &key, &err) ||
-            weft_json_string(&member.value, erase->arena, &text, &err))
-            continue;
-        if (strcmp(weft_arena_printf(erase->arena, "%s:%s", key, text), erase->row.subject) == 0)
-            return true;
-    }
-    return false;
+    const struct weft_erase *erase = context;
+    return strcmp(weft_arena_printf(erase->arena, "%s:%s", key, value), erase->row.subject) == 0;
 }
 
 /* A page of the inbox; *after moves on. */
@@ -71,7 +55,7 @@ static enum weft_rc erase_page(struct weft_erase *erase, struct weft_id *after, 
         weft_call_erase_inbox_remove(&call, erase->arena, rows.count);
     size_t count = 0;
     for (size_t i = 0; i < rows.count; i++)
-        if (erase->tag ? has_tag(erase, row[i].tags)
+        if (erase->tag ? weft_erase_pairs(row[i].tags, erase->arena, is_tag, erase)
                        : row[i].tenant && strcmp(row[i].tenant, erase->row.subject) == 0)
             in->row[count++].id = row[i].id;
     *after = row[rows.count - 1].id;

@@ -283,6 +283,39 @@ static enum weft_rc verify_tag(struct verification *verification, struct weft_er
     return rc;
 }
 
+/* ---- Verifying batches ----------------------------------------------------------------------- */
+
+static bool is_pair(void *context, const char *key, const char *value)
+{
+    const struct verification *verification = context;
+    if (verification->row->sort == WEFT_ERASURE_TENANT)
+        return strcmp(key, WEFT_ERASE_TENANT_PAIR) == 0 && is_subject(verification, value);
+    return is_subject(verification, weft_arena_printf(verification->arena, "%s:%s", key, value));
+}
+
+static enum weft_rc verify_batches(struct verification *verification, struct weft_err *err)
+{
+    struct weft_erase_batches_in in = {.namespace = verification->row->namespace,
+                                       .most = LOOK / 10};
+    enum weft_rc rc = WEFT_OK;
+    for (bool more = true; more && !rc;) {
+        struct weft_arena *arena = weft_arena_new();
+        struct weft_call call;
+        struct weft_rows rows = {0};
+        *weft_call_erase_batches(&call, arena) = in;
+        rc = weft_tx_once(verification->engine, WEFT_TX_READ, &call, arena, &rows, err);
+        const struct weft_erase_batches_out *row = weft_out_erase_batches(&rows);
+        for (size_t i = 0; i < rows.count && !rc; i++) {
+            in.after = row[i].id;
+            verification->found += row[i].created <= verification->row->asked &&
+                                   weft_erase_pairs(row[i].metadata, arena, is_pair, verification);
+        }
+        more = rows.count > 0;
+        weft_arena_free(arena);
+    }
+    return rc;
+}
+
 enum weft_rc weft_engine_erasure_verify(struct weft_engine *engine,
                                         const struct weft_erasure_asking *asking,
                                         struct weft_arena *arena, struct weft_erasure *ret_erasure,
@@ -299,6 +332,8 @@ enum weft_rc weft_engine_erasure_verify(struct weft_engine *engine,
         return weft_fail(err, WEFT_CONFLICT, "the receipt is damaged: its secret is not whole");
     rc = verification.row->sort == WEFT_ERASURE_TENANT ? verify_tenant(&verification, err)
                                                        : verify_tag(&verification, err);
+    if (!rc)
+        rc = verify_batches(&verification, err);
     struct weft_call call;
     *weft_call_erasure_verified(&call, arena) =
         (struct weft_erasure_verified_in){.id = asking->id,
