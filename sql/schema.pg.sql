@@ -236,6 +236,7 @@ CREATE TABLE weft.erasure (
     digest text,
     verified bigint,
     remains bigint,
+    barrier bigint NOT NULL,
     CONSTRAINT erasure_pkey PRIMARY KEY (id)
 );
 

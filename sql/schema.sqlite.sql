@@ -230,7 +230,8 @@ CREATE TABLE erasure (
     left_over TEXT,
     digest    TEXT,
     verified  INTEGER,
-    remains   INTEGER
+    remains   INTEGER,
+    barrier   INTEGER NOT NULL
 ) WITHOUT ROWID;
 
 CREATE INDEX erasure_list ON erasure (namespace, id);

@@ -2,30 +2,30 @@
 
 -- fragment: erasure_columns ()
 e.id, e.namespace, e.sort, e.subject, e.secret, e.hash, e.reason, e.by, e.asked, e.phase, e.walked, e.rounds, e.found,
-e.later, e.counts, e.retired, e.finished, e.left_over, e.digest, e.verified, e.remains
+e.later, e.counts, e.retired, e.finished, e.left_over, e.digest, e.verified, e.remains, e.barrier
 
 -- name: erasure_add (id uuid, namespace int, sort smallint, subject text, secret bytea, hash text, reason text, token int, asked bigint, walked uuid)
 INSERT INTO erasure (id, namespace, sort, subject, secret, hash, reason, by, asked, phase, walked, rounds, found,
-                     later, counts)
+                     later, counts, barrier)
 SELECT :id, :namespace, :sort, :subject, :secret, :hash, :reason,
-       (SELECT t.name FROM token t WHERE t.id = :token), :asked, 0, :walked, 0, 0, 0, '{}';
+       (SELECT t.name FROM token t WHERE t.id = :token), :asked, 0, :walked, 0, 0, 0, '{}', 0;
 
 -- name: erasure_read (id uuid, namespace int)
--- returns: id uuid, namespace int, sort smallint, subject text?, secret bytea, hash text, reason text, by text?, asked bigint, phase smallint, walked uuid, rounds int, found bigint, later bigint, counts text, retired bigint?, finished bigint?, left_over text?, digest text?, verified bigint?, remains bigint?
+-- returns: id uuid, namespace int, sort smallint, subject text?, secret bytea, hash text, reason text, by text?, asked bigint, phase smallint, walked uuid, rounds int, found bigint, later bigint, counts text, retired bigint?, finished bigint?, left_over text?, digest text?, verified bigint?, remains bigint?, barrier bigint
 SELECT @{erasure_columns} FROM erasure e WHERE e.id = :id AND e.namespace = :namespace;
 
 -- name: erasure_list (namespace int, after uuid, limit int)
--- returns: id uuid, namespace int, sort smallint, subject text?, secret bytea, hash text, reason text, by text?, asked bigint, phase smallint, walked uuid, rounds int, found bigint, later bigint, counts text, retired bigint?, finished bigint?, left_over text?, digest text?, verified bigint?, remains bigint?
+-- returns: id uuid, namespace int, sort smallint, subject text?, secret bytea, hash text, reason text, by text?, asked bigint, phase smallint, walked uuid, rounds int, found bigint, later bigint, counts text, retired bigint?, finished bigint?, left_over text?, digest text?, verified bigint?, remains bigint?, barrier bigint
 SELECT @{erasure_columns} FROM erasure e
  WHERE e.namespace = :namespace AND e.id < :after ORDER BY e.id DESC LIMIT :limit;
 
 -- name: erasure_due (batch int, ns int)
--- returns: id uuid, namespace int, sort smallint, subject text?, secret bytea, hash text, reason text, by text?, asked bigint, phase smallint, walked uuid, rounds int, found bigint, later bigint, counts text, retired bigint?, finished bigint?, left_over text?, digest text?, verified bigint?, remains bigint?
+-- returns: id uuid, namespace int, sort smallint, subject text?, secret bytea, hash text, reason text, by text?, asked bigint, phase smallint, walked uuid, rounds int, found bigint, later bigint, counts text, retired bigint?, finished bigint?, left_over text?, digest text?, verified bigint?, remains bigint?, barrier bigint
 SELECT @{erasure_columns} FROM erasure e
  WHERE e.finished IS NULL AND (:ns = 0 OR e.namespace = :ns) ORDER BY e.id LIMIT :batch;
 
 -- name: erasure_lock (id uuid)
--- returns: id uuid, namespace int, sort smallint, subject text?, secret bytea, hash text, reason text, by text?, asked bigint, phase smallint, walked uuid, rounds int, found bigint, later bigint, counts text, retired bigint?, finished bigint?, left_over text?, digest text?, verified bigint?, remains bigint?
+-- returns: id uuid, namespace int, sort smallint, subject text?, secret bytea, hash text, reason text, by text?, asked bigint, phase smallint, walked uuid, rounds int, found bigint, later bigint, counts text, retired bigint?, finished bigint?, left_over text?, digest text?, verified bigint?, remains bigint?, barrier bigint
 SELECT @{erasure_columns} FROM erasure e WHERE e.id = :id AND e.finished IS NULL;
 
 -- name: erasure_note (id uuid, phase smallint, walked uuid, rounds int, found bigint, later bigint, counts text, retired bigint?)

@@ -35,6 +35,7 @@ const char *const weft_erase_counted[WEFT_ERASE_COUNTS] = {
     [WEFT_ERASE_CHUNKS] = "file_chunk",
     [WEFT_ERASE_SHARED_FILES] = "shared_file",
     [WEFT_ERASE_INBOX] = "inbox",
+    [WEFT_ERASE_NOTES] = "inbox_refused",
     [WEFT_ERASE_BUDGETS] = "budget",
     [WEFT_ERASE_LANES] = "lane",
     [WEFT_ERASE_NAMES] = "name",
@@ -256,6 +257,44 @@ static enum weft_rc end_walk(struct weft_erase *erase, struct weft_err *err)
     return rc ? rc : drop_subject(erase, !renamed, err);
 }
 
+/*
+ * Whether a submission may still be under way that the next walk would pass by: its transaction
+ * began before the order was stored, so what it submits may be older than the request, and it has
+ * not committed yet. Such a transaction holds its lock of the table `execution` until its commit
+ * can be seen. A walk that begins when none of these holds that lock sees all that they wrote. In
+ * SQLite the order itself waited for the one transaction that may write.
+ *
+ * A submission that has taken its time but has not written anything when the order is stored counts
+ * as one that came later; a verification that finds it says so.
+ */
+static enum weft_rc look_for_writers(struct weft_erase *erase, bool *ret_open, struct weft_err *err)
+{
+    struct weft_call call;
+    struct weft_rows rows = {0};
+    *ret_open = false;
+    if (erase->engine->pool.writers == 1)
+        return WEFT_OK;
+    weft_call_erase_writers(&call, erase->arena)->barrier = erase->row.barrier;
+    enum weft_rc rc = weft_tx_once(erase->engine, WEFT_TX_READ, &call, erase->arena, &rows, err);
+    *ret_open = !rc && weft_out_erase_writers(&rows)->open;
+    return rc;
+}
+
+/* Before a walk. The first one begins at once; if it came too early, another one has to follow. */
+static enum weft_rc begin_walk(struct weft_erase *erase, struct weft_err *err)
+{
+    bool open = false, first = erase->row.rounds == 0;
+    enum weft_rc rc = look_for_writers(erase, &open, err);
+    if (!rc && open && !first) {
+        erase->wait_us = WEFT_ERASE_WAIT_US;
+        return WEFT_OK;
+    }
+    erase->row.found += open;
+    if (!rc && first)
+        rc = weft_erase_settings(erase, err);
+    return rc ? rc : weft_erase_inbox(erase, err);
+}
+
 enum weft_rc weft_erase_step(struct weft_erase *erase, bool *ret_over, struct weft_err *err)
 {
     enum weft_rc rc = WEFT_OK;
@@ -274,9 +313,9 @@ enum weft_rc weft_erase_step(struct weft_erase *erase, bool *ret_over, struct we
             return WEFT_OK;
         }
     }
-    if (weft_id_is_zero(&erase->row.walked) && erase->row.rounds == 0)
-        rc = weft_erase_settings(erase, err);
-    if (!rc)
+    if (weft_id_is_zero(&erase->row.walked))
+        rc = begin_walk(erase, err);
+    if (!rc && erase->wait_us == 0)
         rc = weft_erase_walk(erase, &end, err);
     return rc || !end || erase->locked ? rc : end_walk(erase, err);
 }

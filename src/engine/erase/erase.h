@@ -21,6 +21,9 @@
  * `purge` has removed the flow, it goes with its file, unless a batch of others reads that file
  * too.
  *
+ * Before each walk go the submissions by SQL that were not taken in yet (erase_name.c). And a walk
+ * that may be the last one begins when no submission from before the request is open (erase.c).
+ *
  * What a step could not take (locked by others, a lease that is still to be settled, a flow that
  * `purge` has not removed yet) the next walk finds; erasure is over after a walk that has found
  * nothing, so each walk is also the proof of the one before.
@@ -101,6 +104,7 @@ enum weft_erase_count {
     WEFT_ERASE_CHUNKS,
     WEFT_ERASE_SHARED_FILES, /* that batches of others read: they stay */
     WEFT_ERASE_INBOX,
+    WEFT_ERASE_NOTES, /* of submissions by SQL that were refused */
     WEFT_ERASE_BUDGETS,
     WEFT_ERASE_LANES,
     WEFT_ERASE_NAMES,
@@ -131,8 +135,10 @@ WEFT_MUST_CHECK enum weft_rc weft_erase_step(struct weft_erase *erase, bool *ret
 /* The next part of the walk. *ret_end: it has come to the end. */
 WEFT_MUST_CHECK enum weft_rc weft_erase_walk(struct weft_erase *erase, bool *ret_end,
                                              struct weft_err *err);
-/* Settings, and submissions by SQL that were not taken in yet. */
+/* Settings that name the tenant. */
 WEFT_MUST_CHECK enum weft_rc weft_erase_settings(struct weft_erase *erase, struct weft_err *err);
+/* Submissions by SQL that were not taken in yet; before the walk, which finds those that are. */
+WEFT_MUST_CHECK enum weft_rc weft_erase_inbox(struct weft_erase *erase, struct weft_err *err);
 WEFT_MUST_CHECK enum weft_rc weft_erase_retire_name(struct weft_erase *erase, struct weft_err *err);
 /* Unless it is wanted again. */
 WEFT_MUST_CHECK enum weft_rc weft_erase_rename(struct weft_erase *erase, bool *ret_renamed,

@@ -38,14 +38,25 @@ static bool is_tag(void *context, const char *key, const char *value)
     return strcmp(weft_arena_printf(erase->arena, "%s:%s", key, value), erase->row.subject) == 0;
 }
 
+/* The first id of the millisecond of the request: what is in the inbox under a lower one was
+ * written before it. */
+static struct weft_id horizon_id(const struct weft_erase *erase)
+{
+    struct weft_id id = {0};
+    uint64_t ms = (uint64_t)(erase->row.asked / WEFT_MS);
+    for (size_t i = 0; i < 6; i++)
+        id.byte[i] = (uint8_t)(ms >> (8 * (5 - i)));
+    return id;
+}
+
 /* A page of the inbox; *after moves on. */
 static enum weft_rc erase_page(struct weft_erase *erase, struct weft_id *after, bool *ret_more,
                                struct weft_err *err)
 {
     struct weft_call call;
-    struct weft_rows rows = {0};
-    *weft_call_erase_inbox(&call, erase->arena) =
-        (struct weft_erase_inbox_in){.namespace = erase->ns, .after = *after, .most = INBOX_LOOK};
+    struct weft_rows rows = {0}, gone = {0};
+    *weft_call_erase_inbox(&call, erase->arena) = (struct weft_erase_inbox_in){
+        .namespace = erase->ns, .after = *after, .until = horizon_id(erase), .most = INBOX_LOOK};
     enum weft_rc rc = weft_tx_once(erase->engine, WEFT_TX_READ, &call, erase->arena, &rows, err);
     *ret_more = rows.count == INBOX_LOOK;
     if (rc || rows.count == 0)
@@ -60,29 +71,27 @@ static enum weft_rc erase_page(struct weft_erase *erase, struct weft_id *after, 
             in->row[count++].id = row[i].id;
     *after = row[rows.count - 1].id;
     call.rows = count;
-    erase->count[WEFT_ERASE_INBOX] += count;
-    return count ? weft_tx_once(erase->engine, WEFT_TX_WRITE, &call, erase->arena, NULL, err)
-                 : WEFT_OK;
+    if (count > 0)
+        rc = weft_tx_once(erase->engine, WEFT_TX_WRITE, &call, erase->arena, &gone, err);
+    erase->count[WEFT_ERASE_INBOX] += rc ? 0 : gone.count;
+    return rc;
 }
 
-static enum weft_rc erase_inbox(struct weft_erase *erase, struct weft_err *err)
+/*
+ * Rows of the inbox that were written before the request. An intake may be taking one at this
+ * moment: it has locked the row, and the statement that removes it waits for that. If the intake
+ * commits, the row is gone, and there is an execution that the walk finds, because the walk begins
+ * after this. It finds it as one of before the request by its id, which the application's statement
+ * made, though it was created by the intake, and later.
+ */
+enum weft_rc weft_erase_inbox(struct weft_erase *erase, struct weft_err *err)
 {
     struct weft_id after = {0};
-    struct weft_call call;
-    struct weft_rows rows = {0};
     enum weft_rc rc = WEFT_OK;
+    if (erase->engine->pool.writers == 1) /* SQLite has no inbox */
+        return WEFT_OK;
     for (bool more = true; more && !rc;)
         rc = erase_page(erase, &after, &more, err);
-    if (rc)
-        return rc;
-    const char *value = erase->tag ? strchr(erase->row.subject, ':') + 1 : erase->row.subject;
-    if (!*value) /* it would be part of every text */
-        return WEFT_OK;
-    *weft_call_erase_refused(&call, erase->arena) =
-        (struct weft_erase_refused_in){.namespace = erase->ns, .text = value};
-    rc = weft_tx_once(erase->engine, WEFT_TX_WRITE, &call, erase->arena, &rows, err);
-    if (!rc)
-        erase->count[WEFT_ERASE_INBOX] += (uint64_t)weft_out_erase_refused(&rows)->count;
     return rc;
 }
 
@@ -111,14 +120,11 @@ enum weft_rc weft_erase_settings(struct weft_erase *erase, struct weft_err *err)
     struct weft_call call;
     struct weft_rows rows = {0};
     struct weft_lanes lanes = {0};
-    enum weft_rc rc = WEFT_OK;
-    if (weft_stmts[WEFT_STMT_ERASE_INBOX].pg && erase->engine->pool.writers != 1)
-        rc = erase_inbox(erase, err);
-    if (rc || erase->tag)
-        return rc;
+    if (erase->tag)
+        return WEFT_OK;
     *weft_call_erase_budgets(&call, erase->arena) = (struct weft_erase_budgets_in){
         .namespace = erase->row.namespace, .tenant = erase->row.subject, .instead = instead(erase)};
-    rc = weft_tx_once(erase->engine, WEFT_TX_WRITE, &call, erase->arena, &rows, err);
+    enum weft_rc rc = weft_tx_once(erase->engine, WEFT_TX_WRITE, &call, erase->arena, &rows, err);
     if (!rc)
         erase->count[WEFT_ERASE_BUDGETS] += (uint64_t)weft_out_erase_budgets(&rows)->count;
     if (!rc)

@@ -1,6 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* A step of the walk: finds executions of the subject, cancels, removes and scrubs them. */
+/*
+ * A step of the walk: finds executions of the subject, cancels, removes and scrubs them.
+ *
+ * What others write about an execution while the step is at work is decided by row locks. A signal,
+ * a progress report, a suspend and the end of a lease need the lock of the living row; the cancel
+ * takes that lock too and deletes the row. Whichever has it first is committed before the other
+ * goes on: what came before the cancel is there when the step reads, because erase_take locks the
+ * outcome in a later statement, and what comes behind it finds no living row and writes nothing.
+ * From then on only a replay could write about the execution, and it waits for the lock of the
+ * outcome, which the step holds until it has removed that row.
+ *
+ * A report of usage takes no living row, but the lock of its budgets, and reads behind it whether
+ * the lease runs. Its charges are open until they are settled, and erase_take passes by executions
+ * with open charges. One report may slip through: of a lease without any charge, that read "it
+ * runs", and commits when the execution is gone. Its row of the ledger has an amount and an id that
+ * leads nowhere, and goes with the period of its budget.
+ */
 
 #include "base/arena.h"
 #include "base/id.h"
@@ -95,6 +111,16 @@ static enum weft_rc is_shared(struct weft_erase *erase, const struct weft_id *fl
     return rc;
 }
 
+/*
+ * Whether it was submitted after the request. What came by SQL was created when it was taken in,
+ * but its id tells when the application submitted it; within one millisecond the creation counts.
+ */
+static bool came_later(const struct weft_erase *erase, const struct weft_erase_walk_out *row)
+{
+    return row->later.set && row->later.value &&
+           weft_id_time(&row->id.value) + WEFT_MS > erase->row.asked;
+}
+
 /* Sorts what was found: flows of the subject alone are deleted, the other rows are to be erased. */
 static enum weft_rc sort_out(struct weft_erase *erase, struct found *found, struct weft_err *err)
 {
@@ -103,7 +129,7 @@ static enum weft_rc sort_out(struct weft_erase *erase, struct found *found, stru
         const struct weft_erase_walk_out *row = &found->row[i];
         if (!row->id.set)
             continue;
-        if (row->later.set && row->later.value) {
+        if (came_later(erase, row)) {
             erase->row.later++;
             continue;
         }
@@ -213,6 +239,23 @@ static enum weft_rc remove_plain(struct weft_tx *tx, struct weft_erase *erase,
     return rc ? rc : weft_spans_remove(tx, span, count, err);
 }
 
+/* Notes of intake, which are about executions that it refused. */
+static enum weft_rc remove_notes(struct weft_tx *tx, struct weft_erase *erase,
+                                 const struct weft_rows *taken, struct weft_err *err)
+{
+    struct weft_call call;
+    struct weft_rows rows = {0};
+    if (erase->engine->pool.writers == 1) /* SQLite has no inbox */
+        return WEFT_OK;
+    struct weft_erase_notes_in *in = weft_call_erase_notes(&call, tx->arena, taken->count);
+    for (size_t i = 0; i < taken->count; i++)
+        in->row[i].id = weft_out_erase_take(taken)[i].id;
+    enum weft_rc rc = weft_tx_run(tx, &call, 1, &rows, err);
+    if (!rc)
+        erase->count[WEFT_ERASE_NOTES] += (uint64_t)weft_out_erase_notes(&rows)->count;
+    return rc;
+}
+
 static enum weft_rc scrub_members(struct weft_tx *tx, struct weft_erase *erase,
                                   const struct weft_rows *taken, struct weft_err *err)
 {
@@ -287,6 +330,8 @@ static enum weft_rc step_body(struct weft_tx *tx, void *context, struct weft_err
         rc = anonymize_ledger(tx, erase, &taken, err);
     if (!rc && taken.count > 0)
         rc = remove_plain(tx, erase, &taken, err);
+    if (!rc && taken.count > 0)
+        rc = remove_notes(tx, erase, &taken, err);
     if (!rc && taken.count > 0)
         rc = scrub_members(tx, erase, &taken, err);
     if (!rc)
