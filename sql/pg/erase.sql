@@ -237,6 +237,10 @@ WITH done AS (
 )
 SELECT count(*) FROM done;
 
+-- name: erase_budget_tenants (namespace int)
+-- returns: tenant text
+SELECT b.tenant FROM weft.budget b WHERE b.namespace = :namespace AND b.tenant IS NOT NULL;
+
 -- name: erase_tenants (namespace int, after int, most int)
 -- returns: id int, text text
 SELECT n.id, n.text FROM weft.name n

@@ -150,6 +150,10 @@ UPDATE budget_version SET version = version + 1
 UPDATE budget SET tenant = :instead WHERE namespace = :namespace AND tenant = :tenant;
 SELECT changes();
 
+-- name: erase_budget_tenants (namespace int)
+-- returns: tenant text
+SELECT b.tenant FROM budget b WHERE b.namespace = :namespace AND b.tenant IS NOT NULL;
+
 -- name: erase_tenants (namespace int, after int, most int)
 -- returns: id int, text text
 SELECT n.id, n.text FROM name n

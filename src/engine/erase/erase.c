@@ -19,7 +19,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-enum { SCOUR_TRIES = 40, JSON_MAX = 4096 };
+enum { SCOUR_TRIES = 40, WRITER_TRIES = 10, JSON_MAX = 4096 };
 
 const char *const weft_erase_counted[WEFT_ERASE_COUNTS] = {
     [WEFT_ERASE_CANCELLED] = "cancelled",
@@ -275,8 +275,15 @@ static enum weft_rc look_for_writers(struct weft_erase *erase, bool *ret_open, s
     if (erase->engine->pool.writers == 1)
         return WEFT_OK;
     weft_call_erase_writers(&call, erase->arena)->barrier = erase->row.barrier;
-    enum weft_rc rc = weft_tx_once(erase->engine, WEFT_TX_READ, &call, erase->arena, &rows, err);
-    *ret_open = !rc && weft_out_erase_writers(&rows)->open;
+    enum weft_rc rc = WEFT_OK;
+    for (int tries = 0; tries < WRITER_TRIES && !rc; tries++) { /* mostly it ends in a moment */
+        if (tries > 0)
+            weft_pass_rest(5 * WEFT_MS);
+        rc = weft_tx_once(erase->engine, WEFT_TX_READ, &call, erase->arena, &rows, err);
+        *ret_open = !rc && weft_out_erase_writers(&rows)->open;
+        if (!*ret_open)
+            break;
+    }
     return rc;
 }
 

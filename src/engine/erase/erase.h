@@ -180,6 +180,19 @@ bool weft_erase_pairs(const char *json, struct weft_arena *arena, weft_erase_pai
 /* The pair of the metadata of a batch that names a tenant. */
 #define WEFT_ERASE_TENANT_PAIR "tenant"
 
+/* ---- Shared by the files of this folder ------------------------------------------------------ */
+
+/* The row of an order. */
+WEFT_MUST_CHECK enum weft_rc weft_erasure_find(struct weft_engine *engine,
+                                               const struct weft_erasure_asking *asking,
+                                               struct weft_arena *arena,
+                                               const struct weft_erasure_read_out **ret_row,
+                                               struct weft_err *err);
+/* The text that stands for a tenant from now on: names are unique, and so are orders. */
+const char *weft_erase_instead(const struct weft_id *order, struct weft_arena *arena);
+/* The first id of the millisecond of the request: what is in the inbox under a lower one was
+ * written before it. */
+struct weft_id weft_erase_horizon(weft_usec asked_us);
 /* The arguments of erasure_note, as things stand. */
 void weft_erase_note(const struct weft_erase *erase, struct weft_call *ret_call,
                      struct weft_arena *arena);

@@ -22,12 +22,11 @@ enum {
     OLDEST_BINARY = 15, /* the first that looks for retired rows: 0015 */
 };
 
-/* The text that stands for the tenant from now on: names are unique, and so are orders. */
-static const char *instead(const struct weft_erase *erase)
+const char *weft_erase_instead(const struct weft_id *order, struct weft_arena *arena)
 {
     char id[WEFT_ID_TEXT];
-    weft_id_print(&erase->row.id, id);
-    return weft_arena_printf(erase->arena, "erased-%s", id);
+    weft_id_print(order, id);
+    return weft_arena_printf(arena, "erased-%s", id);
 }
 
 /* ---- Submissions by SQL ---------------------------------------------------------------------- */
@@ -38,12 +37,10 @@ static bool is_tag(void *context, const char *key, const char *value)
     return strcmp(weft_arena_printf(erase->arena, "%s:%s", key, value), erase->row.subject) == 0;
 }
 
-/* The first id of the millisecond of the request: what is in the inbox under a lower one was
- * written before it. */
-static struct weft_id horizon_id(const struct weft_erase *erase)
+struct weft_id weft_erase_horizon(weft_usec asked_us)
 {
     struct weft_id id = {0};
-    uint64_t ms = (uint64_t)(erase->row.asked / WEFT_MS);
+    uint64_t ms = (uint64_t)(asked_us / WEFT_MS);
     for (size_t i = 0; i < 6; i++)
         id.byte[i] = (uint8_t)(ms >> (8 * (5 - i)));
     return id;
@@ -55,8 +52,11 @@ static enum weft_rc erase_page(struct weft_erase *erase, struct weft_id *after, 
 {
     struct weft_call call;
     struct weft_rows rows = {0}, gone = {0};
-    *weft_call_erase_inbox(&call, erase->arena) = (struct weft_erase_inbox_in){
-        .namespace = erase->ns, .after = *after, .until = horizon_id(erase), .most = INBOX_LOOK};
+    *weft_call_erase_inbox(&call, erase->arena) =
+        (struct weft_erase_inbox_in){.namespace = erase->ns,
+                                     .after = *after,
+                                     .until = weft_erase_horizon(erase->row.asked),
+                                     .most = INBOX_LOOK};
     enum weft_rc rc = weft_tx_once(erase->engine, WEFT_TX_READ, &call, erase->arena, &rows, err);
     *ret_more = rows.count == INBOX_LOOK;
     if (rc || rows.count == 0)
@@ -122,8 +122,10 @@ enum weft_rc weft_erase_settings(struct weft_erase *erase, struct weft_err *err)
     struct weft_lanes lanes = {0};
     if (erase->tag)
         return WEFT_OK;
-    *weft_call_erase_budgets(&call, erase->arena) = (struct weft_erase_budgets_in){
-        .namespace = erase->row.namespace, .tenant = erase->row.subject, .instead = instead(erase)};
+    *weft_call_erase_budgets(&call, erase->arena) =
+        (struct weft_erase_budgets_in){.namespace = erase->row.namespace,
+                                       .tenant = erase->row.subject,
+                                       .instead = weft_erase_instead(&erase->row.id, erase->arena)};
     enum weft_rc rc = weft_tx_once(erase->engine, WEFT_TX_WRITE, &call, erase->arena, &rows, err);
     if (!rc)
         erase->count[WEFT_ERASE_BUDGETS] += (uint64_t)weft_out_erase_budgets(&rows)->count;
@@ -208,7 +210,8 @@ static void forget_name(struct weft_erase *erase, const struct weft_rows *queues
 
 enum weft_rc weft_erase_rename(struct weft_erase *erase, bool *ret_renamed, struct weft_err *err)
 {
-    struct renaming renaming = {.erase = erase, .text = instead(erase)};
+    struct renaming renaming = {.erase = erase,
+                                .text = weft_erase_instead(&erase->row.id, erase->arena)};
     enum weft_rc rc = rows_of(erase, &renaming.queues, err);
     if (rc)
         return rc;
