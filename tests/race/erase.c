@@ -42,7 +42,8 @@ static struct weft_id submit_mine(struct weft_engine *engine)
 {
     struct weft_submitted answer = {0};
     struct weft_err err = {0};
-    const struct weft_spec spec = {.kind = "mine", .tenant = TENANT};
+    const struct weft_tag tag = {"who", TENANT};
+    const struct weft_spec spec = {.kind = "mine", .tenant = TENANT, .tags = &tag, .tag_count = 1};
     is_int(engine_submit(engine, "default", &spec, 1, &answer, &err), WEFT_OK, "submit");
     return answer.id;
 }
@@ -65,15 +66,19 @@ static struct weft_claimed claim_mine(struct weft_engine *engine)
     return lease;
 }
 
-static struct weft_id order(struct weft_engine *engine)
+static struct weft_id order_by(struct weft_engine *engine, const struct weft_erasure_spec *spec)
 {
     struct weft_arena *arena = weft_arena_new();
     struct weft_erasure erasure = {0};
     struct weft_err err = {0};
-    const struct weft_erasure_spec spec = {.tenant = TENANT, .reason = "race"};
-    is_int(weft_engine_erase(engine, "default", &spec, 0, arena, &erasure, &err), WEFT_OK, "order");
+    is_int(weft_engine_erase(engine, "default", spec, 0, arena, &erasure, &err), WEFT_OK, "order");
     weft_arena_free(arena);
     return erasure.id;
+}
+
+static struct weft_id order(struct weft_engine *engine)
+{
+    return order_by(engine, &(struct weft_erasure_spec){.tenant = TENANT, .reason = "race"});
 }
 
 /* ---- What comes by --------------------------------------------------------------------------- */
@@ -267,10 +272,8 @@ RACE(erase_meets_a_signal_behind_the_removal)
 /* ---- What is not committed yet --------------------------------------------------------------- */
 
 /* A submission that began before the request and commits when the walk has long been past it. */
-RACE(erase_waits_for_an_open_submission)
+static void meet_open_submission(struct race *race, const struct weft_erasure_spec *spec)
 {
-    if (!on_pg())
-        return;
     const struct place *place = &race->place;
     (void)submit_mine(race->b);
     raw_run(place, race->raw, "CREATE TEMP TABLE e AS SELECT * FROM weft.execution");
@@ -280,7 +283,7 @@ RACE(erase_waits_for_an_open_submission)
     raw_run(place, race->raw, "BEGIN");
     raw_run(place, race->raw, "INSERT INTO weft.execution SELECT * FROM e");
     raw_run(place, race->raw, "INSERT INTO weft.live SELECT * FROM l");
-    struct weft_id id = order(race->a);
+    struct weft_id id = order_by(race->a, spec);
     struct erase_run run = {.engine = race->a};
     struct weft_arena *arena = weft_arena_new();
     const struct weft_erasure_asking asking = {.id = id, .ns = "default"};
@@ -295,6 +298,19 @@ RACE(erase_waits_for_an_open_submission)
     raw_run(place, race->raw, "COMMIT");
     weft_arena_free(arena);
     finish(race, &id, false);
+}
+
+RACE(erase_waits_for_an_open_submission)
+{
+    if (on_pg())
+        meet_open_submission(race, &(struct weft_erasure_spec){.tenant = TENANT, .reason = "race"});
+}
+
+RACE(erase_by_tag_waits_for_an_open_submission)
+{
+    if (on_pg())
+        meet_open_submission(race,
+                             &(struct weft_erasure_spec){.tag = "who:" TENANT, .reason = "race"});
 }
 
 static void take_in(void *context)
