@@ -134,7 +134,7 @@ class Fill:
         self.submit(who, f"{prefix}-later", 5, delay_ms=10**9)
         self.submit(who, f"{prefix}-running", 3)
         for lease in self.claim(f"{prefix}-running", count=3):
-            self.calls.good("POST", "/v1/leases/renew", {"id": lease["id"], "epoch": lease["epoch"], "progress": {
+            self.calls.good("POST", "/v1/leases/renew", {"id": lease["id"], "epoch": lease["epoch"], "lease_ms": 600000, "progress": {
                 "percent": 10, "note": f"asked {who}"}})
         self.submit(who, f"{prefix}-gated", 4, gate=f"customer:{who}")
         self.calls.good("POST", "/v1/flows", {"name": f"only-{who}", "nodes": [
