@@ -63,6 +63,8 @@ CREATE INDEX batch_deleted ON weft.batch USING btree (id) WHERE (deleted IS NOT 
 
 CREATE INDEX batch_failed ON weft.batch USING btree (finished) WHERE ((phase = 3) AND (deleted IS NULL));
 
+CREATE INDEX batch_file ON weft.batch USING btree (file);
+
 CREATE INDEX batch_shown ON weft.batch USING btree (namespace, id) WHERE (deleted IS NULL);
 
 CREATE TABLE weft.batch_model (
@@ -251,6 +253,7 @@ CREATE TABLE weft.erasure (
     digest text,
     verified bigint,
     remains bigint,
+    barrier bigint NOT NULL,
     CONSTRAINT erasure_pkey PRIMARY KEY (id)
 );
 

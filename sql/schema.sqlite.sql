@@ -68,6 +68,8 @@ CREATE INDEX batch_deleted ON batch (id) WHERE deleted IS NOT NULL;
 
 CREATE INDEX batch_failed ON batch (finished) WHERE phase = 3 AND deleted IS NULL;
 
+CREATE INDEX batch_file ON batch (file);
+
 CREATE INDEX batch_shown ON batch (namespace, id) WHERE deleted IS NULL;
 
 CREATE TABLE batch_model (
@@ -245,7 +247,8 @@ CREATE TABLE erasure (
     left_over TEXT,
     digest    TEXT,
     verified  INTEGER,
-    remains   INTEGER
+    remains   INTEGER,
+    barrier   INTEGER NOT NULL
 ) WITHOUT ROWID;
 
 CREATE INDEX erasure_list ON erasure (namespace, id);

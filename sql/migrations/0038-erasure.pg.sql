@@ -22,7 +22,8 @@ CREATE TABLE weft.erasure (
     left_over text,              -- what it could not reach, in words
     digest    text,
     verified  bigint,
-    remains   bigint             -- rows that the last verification found
+    remains   bigint,            -- rows that the last verification found
+    barrier   bigint   NOT NULL  -- the number of the transaction that stored the order
 );
 CREATE INDEX erasure_open ON weft.erasure (id) WHERE finished IS NULL;
 CREATE INDEX erasure_list ON weft.erasure (namespace, id);
@@ -39,3 +40,6 @@ AS $function$
     SELECT 13, EXISTS (SELECT 1 FROM weft.erasure WHERE finished IS NULL)::int::bigint, NULL::bigint, NULL::bigint,
            NULL::bigint, NULL::text
 $function$;
+
+-- Which batches read a file.
+CREATE INDEX batch_file ON weft.batch (file);

@@ -20,7 +20,11 @@ CREATE TABLE erasure (
     left_over TEXT,
     digest    TEXT,
     verified  INTEGER,
-    remains   INTEGER
+    remains   INTEGER,
+    barrier   INTEGER NOT NULL
 ) WITHOUT ROWID;
 CREATE INDEX erasure_open ON erasure (id) WHERE finished IS NULL;
 CREATE INDEX erasure_list ON erasure (namespace, id);
+
+-- Which batches read a file.
+CREATE INDEX batch_file ON batch (file);

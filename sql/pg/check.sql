@@ -1,5 +1,11 @@
 -- The invariants of the whole store. Each statement returns the executions that break it, at most ten.
 
+-- name: check_patience (statement_timeout text)
+-- returns: statement_timeout text
+-- only: pg, because SQLite has no time limit for a statement
+-- The check behind it reads whole tables.
+SELECT set_config('statement_timeout', :statement_timeout, true);
+
 -- fragment: check_side (table, bit)
 (SELECT '@table without execution', s.id FROM weft.@table s
   WHERE NOT EXISTS (SELECT 1 FROM weft.execution e WHERE e.id BETWEEN s.id AND s.id) LIMIT 10)
@@ -186,7 +192,7 @@ UNION ALL
 -- name: check_graphs ()
 -- returns: problem text, id uuid?
 -- No row of a flow refers to a row that does not exist. A flow that is being removed
--- loses its parts one by one.
+-- loses its parts one by one, and an erasure removes a file before its chunks, and its batch behind them.
 (SELECT 'node without execution', n.id FROM weft.node n
   WHERE NOT EXISTS (SELECT 1 FROM weft.execution e WHERE e.id BETWEEN n.id AND n.id) LIMIT 10)
 UNION ALL
@@ -213,6 +219,14 @@ UNION ALL
 (SELECT 'cancel group without its node', g.id FROM weft.cancel_group g
   WHERE NOT EXISTS (SELECT 1 FROM weft.node n WHERE n.id BETWEEN g.id AND g.id AND n.flow = g.flow)
     AND NOT EXISTS (SELECT 1 FROM weft.flow f WHERE f.id = g.flow AND f.state < 0) LIMIT 10)
+UNION ALL
+(SELECT 'bytes of a file that is not there', c.file FROM weft.file_chunk c
+  WHERE NOT EXISTS (SELECT 1 FROM weft.file f WHERE f.id = c.file)
+    AND NOT EXISTS (SELECT 1 FROM weft.batch b WHERE b.file = c.file) LIMIT 10)
+UNION ALL
+(SELECT 'file without its bytes', f.id FROM weft.file f
+  WHERE f.sealed AND f.deleted IS NULL AND f.bytes > 0
+    AND NOT EXISTS (SELECT 1 FROM weft.file_chunk c WHERE c.file = f.id) LIMIT 10)
 UNION ALL
 (SELECT 'flow has ended and has living members', f.id FROM weft.flow f
   WHERE f.state > 0 AND EXISTS (SELECT 1 FROM weft.live l WHERE l.flow = f.id) LIMIT 10)

@@ -3,31 +3,32 @@
 
 -- fragment: erasure_columns ()
 e.id, e.namespace, e.sort, e.subject, e.secret, e.hash, e.reason, e.by, e.asked, e.phase, e.walked, e.rounds, e.found,
-e.later, e.counts, e.retired, e.finished, e.left_over, e.digest, e.verified, e.remains
+e.later, e.counts, e.retired, e.finished, e.left_over, e.digest, e.verified, e.remains, e.barrier
 
 -- name: erasure_add (id uuid, namespace int, sort smallint, subject text, secret bytea, hash text, reason text, token int, asked bigint, walked uuid)
 INSERT INTO weft.erasure (id, namespace, sort, subject, secret, hash, reason, by, asked, phase, walked, rounds, found,
-                          later, counts)
+                          later, counts, barrier)
 SELECT :id, :namespace, :sort, :subject, :secret, :hash, :reason,
-       (SELECT t.name FROM weft.token t WHERE t.id = :token), :asked, 0, :walked, 0, 0, 0, '{}';
+       (SELECT t.name FROM weft.token t WHERE t.id = :token), :asked, 0, :walked, 0, 0, 0, '{}',
+       pg_current_xact_id()::text::bigint;
 
 -- name: erasure_read (id uuid, namespace int)
--- returns: id uuid, namespace int, sort smallint, subject text?, secret bytea, hash text, reason text, by text?, asked bigint, phase smallint, walked uuid, rounds int, found bigint, later bigint, counts text, retired bigint?, finished bigint?, left_over text?, digest text?, verified bigint?, remains bigint?
+-- returns: id uuid, namespace int, sort smallint, subject text?, secret bytea, hash text, reason text, by text?, asked bigint, phase smallint, walked uuid, rounds int, found bigint, later bigint, counts text, retired bigint?, finished bigint?, left_over text?, digest text?, verified bigint?, remains bigint?, barrier bigint
 SELECT @{erasure_columns} FROM weft.erasure e WHERE e.id = :id AND e.namespace = :namespace;
 
 -- name: erasure_list (namespace int, after uuid, limit int)
--- returns: id uuid, namespace int, sort smallint, subject text?, secret bytea, hash text, reason text, by text?, asked bigint, phase smallint, walked uuid, rounds int, found bigint, later bigint, counts text, retired bigint?, finished bigint?, left_over text?, digest text?, verified bigint?, remains bigint?
+-- returns: id uuid, namespace int, sort smallint, subject text?, secret bytea, hash text, reason text, by text?, asked bigint, phase smallint, walked uuid, rounds int, found bigint, later bigint, counts text, retired bigint?, finished bigint?, left_over text?, digest text?, verified bigint?, remains bigint?, barrier bigint
 -- The newest first.
 SELECT @{erasure_columns} FROM weft.erasure e
  WHERE e.namespace = :namespace AND e.id < :after ORDER BY e.namespace DESC, e.id DESC LIMIT :limit;
 
 -- name: erasure_due (batch int, ns int)
--- returns: id uuid, namespace int, sort smallint, subject text?, secret bytea, hash text, reason text, by text?, asked bigint, phase smallint, walked uuid, rounds int, found bigint, later bigint, counts text, retired bigint?, finished bigint?, left_over text?, digest text?, verified bigint?, remains bigint?
+-- returns: id uuid, namespace int, sort smallint, subject text?, secret bytea, hash text, reason text, by text?, asked bigint, phase smallint, walked uuid, rounds int, found bigint, later bigint, counts text, retired bigint?, finished bigint?, left_over text?, digest text?, verified bigint?, remains bigint?, barrier bigint
 SELECT @{erasure_columns} FROM weft.erasure e
  WHERE e.finished IS NULL AND (:ns = 0 OR e.namespace = :ns) ORDER BY e.id LIMIT :batch;
 
 -- name: erasure_lock (id uuid)
--- returns: id uuid, namespace int, sort smallint, subject text?, secret bytea, hash text, reason text, by text?, asked bigint, phase smallint, walked uuid, rounds int, found bigint, later bigint, counts text, retired bigint?, finished bigint?, left_over text?, digest text?, verified bigint?, remains bigint?
+-- returns: id uuid, namespace int, sort smallint, subject text?, secret bytea, hash text, reason text, by text?, asked bigint, phase smallint, walked uuid, rounds int, found bigint, later bigint, counts text, retired bigint?, finished bigint?, left_over text?, digest text?, verified bigint?, remains bigint?, barrier bigint
 -- No row: another replica makes a step of it now.
 SELECT @{erasure_columns} FROM weft.erasure e WHERE e.id = :id AND e.finished IS NULL FOR UPDATE SKIP LOCKED;
 
@@ -46,6 +47,19 @@ UPDATE weft.erasure
 
 -- name: erasure_verified (id uuid, verified bigint, remains bigint)
 UPDATE weft.erasure SET verified = :verified, remains = :remains WHERE id = :id;
+
+-- name: erase_writers (barrier bigint)
+-- returns: open bool
+-- only: pg, because in SQLite no transaction is open beside the one that writes
+-- Whether a transaction is open that writes executions and began before the order was stored. Its number, which
+-- pg_locks has in 32 bits, is the lower one by less than half of these.
+SELECT EXISTS (SELECT 1 FROM pg_locks w
+                 JOIN pg_locks t ON t.virtualtransaction = w.virtualtransaction AND t.locktype = 'transactionid'
+                                AND t.mode = 'ExclusiveLock' AND t.granted
+                WHERE w.locktype = 'relation' AND w.relation = 'weft.execution'::regclass
+                  AND w.mode = 'RowExclusiveLock' AND w.granted
+                  AND w.database = (SELECT d.oid FROM pg_database d WHERE d.datname = current_database())
+                  AND ((:barrier - t.transactionid::text::bigint) & 4294967295) BETWEEN 1 AND 2147483647);
 
 -- fragment: of_subject (e)
 -- An execution of the tenant, or with the tag, in the namespace. A tag is searched for as it stands in the
@@ -154,21 +168,62 @@ WITH m AS MATERIALIZED (
 )
 SELECT count(*) FROM changed;
 
--- name: erase_inbox (namespace text, after uuid, most int)
+-- name: erase_batches (namespace int, after uuid, most int)
+-- returns: id uuid, file uuid, metadata text?, created bigint, flow_state smallint?
+-- The next batches, also deleted ones. flow_state: NULL when the flow is gone. Locks nothing.
+SELECT b.id, b.file, b.metadata, b.created, f.state
+  FROM (SELECT x.id, x.file, x.metadata, x.created FROM weft.batch x
+         WHERE x.id > :after AND x.namespace = :namespace ORDER BY x.id LIMIT :most) b
+  LEFT JOIN LATERAL (SELECT state FROM weft.flow WHERE id = b.id OFFSET 0) f ON true
+ ORDER BY b.id;
+
+-- name: erase_file_users (file uuid)
+-- returns: metadata text?, created bigint
+SELECT b.metadata, b.created FROM weft.batch b WHERE b.file = :file;
+
+-- name: erase_staged (flow uuid)
+-- returns: id uuid
+-- The flow of a batch that was being written and is deleted: no part of it can come any more.
+UPDATE weft.flow SET state = @WEFT_FLOW_REMOVING, key = NULL
+ WHERE id = :flow AND state = @WEFT_FLOW_STAGED RETURNING id;
+
+-- name: erase_chunks (file uuid, most int)
+-- returns: count bigint
+WITH gone AS (
+    DELETE FROM weft.file_chunk c
+     USING (SELECT x.file, x.at FROM weft.file_chunk x WHERE x.file = :file ORDER BY x.at LIMIT :most) d
+     WHERE c.file = d.file AND c.at = d.at
+    RETURNING 1
+)
+SELECT count(*) FROM gone;
+
+-- name: erase_file (file uuid)
+-- returns: id uuid
+DELETE FROM weft.file WHERE id = :file RETURNING id;
+
+-- name: erase_batch (id uuid)
+-- returns: id uuid
+DELETE FROM weft.batch WHERE id = :id RETURNING id;
+
+-- name: erase_inbox (namespace text, after uuid, until uuid, most int)
 -- returns: id uuid, tenant text?, tags text?
 -- only: pg, because SQLite has no inbox
+-- Rows that were written before the request: their ids begin with the time.
 SELECT i.id, i.tenant, i.tags FROM weft.inbox i
- WHERE i.namespace = :namespace AND i.id > :after ORDER BY i.id LIMIT :most;
+ WHERE i.namespace = :namespace AND i.id > :after AND i.id < :until ORDER BY i.id LIMIT :most;
 
 -- name: erase_inbox_remove (id uuid[])
+-- returns: id uuid
 -- only: pg, because SQLite has no inbox
-DELETE FROM weft.inbox b USING unnest(:id) AS i(id) WHERE b.id = i.id;
+-- Waits for an intake that is taking one of these: see src/engine/erase/erase_name.c.
+DELETE FROM weft.inbox b USING unnest(:id) AS i(id) WHERE b.id = i.id RETURNING b.id;
 
--- name: erase_refused (namespace text, text text)
+-- name: erase_notes (id uuid[])
 -- returns: count bigint
 -- only: pg, because SQLite has no inbox
+-- Notes of executions that intake refused.
 WITH gone AS (
-    DELETE FROM weft.inbox_refused r WHERE r.namespace = :namespace AND strpos(r.reason, :text) > 0 RETURNING 1
+    DELETE FROM weft.inbox_refused r WHERE r.id = ANY(:id) RETURNING 1
 )
 SELECT count(*) FROM gone;
 
@@ -181,6 +236,10 @@ WITH done AS (
     UPDATE weft.budget_version SET version = version + 1 WHERE EXISTS (SELECT 1 FROM done)
 )
 SELECT count(*) FROM done;
+
+-- name: erase_budget_tenants (namespace int)
+-- returns: tenant text
+SELECT b.tenant FROM weft.budget b WHERE b.namespace = :namespace AND b.tenant IS NOT NULL;
 
 -- name: erase_tenants (namespace int, after int, most int)
 -- returns: id int, text text

@@ -39,15 +39,16 @@ SELECT k.namespace, k.key, k.id, k.fingerprint, coalesce(l.state, o.state)
                       WHERE namespace = w.namespace AND key = w.key OFFSET 0) k
   @{live_or_outcome state | k.id};
 
--- name: submit_ended (now bigint, id uuid[], ord bigint[], queue int[], policy int[], state smallint[], ended smallint[], reason text[], error_class text?[], error_message text?[], payload bytea?[], span_namespace int?[], span_first uuid?[], span_count int?[])
+-- name: submit_ended (now bigint, id uuid[], ord bigint[], queue int[], policy int[], state smallint[], ended smallint[], reason text[], error_class text?[], error_message text?[], payload bytea?[], tags text?[], span_namespace int?[], span_first uuid?[], span_count int?[])
 -- Executions that are over as they begin: inbox rows that were refused or whose key was taken.
 WITH item AS (
     SELECT * FROM unnest(:id, :ord, :queue, :policy, :state, :ended, :reason, :error_class,
-                         :error_message, :payload, :span_namespace, :span_first, :span_count)
-        AS i(id, ord, queue, policy, state, ended, reason, error_class, error_message, payload,
+                         :error_message, :payload, :tags, :span_namespace, :span_first, :span_count)
+        AS i(id, ord, queue, policy, state, ended, reason, error_class, error_message, payload, tags,
              span_namespace, span_first, span_count)
 ), fact AS (
-    INSERT INTO weft.execution (id, created, queue, payload) SELECT id, :now, queue, payload FROM item
+    INSERT INTO weft.execution (id, created, queue, payload, tags)
+    SELECT id, :now, queue, payload, tags FROM item
 ), spans AS (@{spans_added})
 INSERT INTO weft.outcome (id, finished, ord, queue, policy, epoch, attempt, forgiven, lost, replays,
                           priority, state, ended, held, by, reason, error_class, error_message, has)
@@ -60,7 +61,7 @@ SELECT id, :now, ord, queue, policy, 0, 1, 0, 0, 0, 0, state, ended, false, 'int
 i.id, left(i.namespace, 1024), left(i.lane, 1024), left(i.kind, 1024),
        CASE WHEN i.size <= @WEFT_PAYLOAD_MAX THEN i.payload END, i.size, left(i.content_type, 1024), i.priority,
        i.delay_ms, i.run_at, i.deadline, CASE WHEN i.oversize IS NULL THEN i.capabilities END,
-       left(i.tenant, 1024), CASE WHEN i.oversize IS NULL THEN i.tags END, left(i.key, 4096),
+       left(i.tenant, 1024), CASE WHEN octet_length(i.tags) <= @WEFT_INBOX_JSON_MAX THEN i.tags END, left(i.key, 4096),
        CASE WHEN i.oversize IS NULL THEN i.policy END, CASE WHEN i.oversize IS NULL THEN i.limits END, i.oversize,
        EXISTS (SELECT 1 FROM weft.execution e WHERE e.id = i.id OFFSET 0)
 

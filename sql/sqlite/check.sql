@@ -212,6 +212,14 @@ SELECT * FROM (SELECT 'cancel group without its node', x.id
   WHERE NOT EXISTS (SELECT 1 FROM node n WHERE n.num = g.num AND n.flow = g.flow)
     AND NOT EXISTS (SELECT 1 FROM flow f WHERE f.num = g.flow AND f.state < 0) LIMIT 10)
 UNION ALL
+SELECT * FROM (SELECT 'bytes of a file that is not there', c.file FROM file_chunk c
+  WHERE NOT EXISTS (SELECT 1 FROM file f WHERE f.id = c.file)
+    AND NOT EXISTS (SELECT 1 FROM batch b WHERE b.file = c.file) LIMIT 10)
+UNION ALL
+SELECT * FROM (SELECT 'file without its bytes', f.id FROM file f
+  WHERE f.sealed AND f.deleted IS NULL AND f.bytes > 0
+    AND NOT EXISTS (SELECT 1 FROM file_chunk c WHERE c.file = f.id) LIMIT 10)
+UNION ALL
 SELECT * FROM (SELECT 'flow has ended and has living members', f.id FROM flow f
   WHERE f.state > 0 AND EXISTS (SELECT 1 FROM live l WHERE l.flow = f.num) LIMIT 10)
 UNION ALL

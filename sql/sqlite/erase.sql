@@ -2,30 +2,30 @@
 
 -- fragment: erasure_columns ()
 e.id, e.namespace, e.sort, e.subject, e.secret, e.hash, e.reason, e.by, e.asked, e.phase, e.walked, e.rounds, e.found,
-e.later, e.counts, e.retired, e.finished, e.left_over, e.digest, e.verified, e.remains
+e.later, e.counts, e.retired, e.finished, e.left_over, e.digest, e.verified, e.remains, e.barrier
 
 -- name: erasure_add (id uuid, namespace int, sort smallint, subject text, secret bytea, hash text, reason text, token int, asked bigint, walked uuid)
 INSERT INTO erasure (id, namespace, sort, subject, secret, hash, reason, by, asked, phase, walked, rounds, found,
-                     later, counts)
+                     later, counts, barrier)
 SELECT :id, :namespace, :sort, :subject, :secret, :hash, :reason,
-       (SELECT t.name FROM token t WHERE t.id = :token), :asked, 0, :walked, 0, 0, 0, '{}';
+       (SELECT t.name FROM token t WHERE t.id = :token), :asked, 0, :walked, 0, 0, 0, '{}', 0;
 
 -- name: erasure_read (id uuid, namespace int)
--- returns: id uuid, namespace int, sort smallint, subject text?, secret bytea, hash text, reason text, by text?, asked bigint, phase smallint, walked uuid, rounds int, found bigint, later bigint, counts text, retired bigint?, finished bigint?, left_over text?, digest text?, verified bigint?, remains bigint?
+-- returns: id uuid, namespace int, sort smallint, subject text?, secret bytea, hash text, reason text, by text?, asked bigint, phase smallint, walked uuid, rounds int, found bigint, later bigint, counts text, retired bigint?, finished bigint?, left_over text?, digest text?, verified bigint?, remains bigint?, barrier bigint
 SELECT @{erasure_columns} FROM erasure e WHERE e.id = :id AND e.namespace = :namespace;
 
 -- name: erasure_list (namespace int, after uuid, limit int)
--- returns: id uuid, namespace int, sort smallint, subject text?, secret bytea, hash text, reason text, by text?, asked bigint, phase smallint, walked uuid, rounds int, found bigint, later bigint, counts text, retired bigint?, finished bigint?, left_over text?, digest text?, verified bigint?, remains bigint?
+-- returns: id uuid, namespace int, sort smallint, subject text?, secret bytea, hash text, reason text, by text?, asked bigint, phase smallint, walked uuid, rounds int, found bigint, later bigint, counts text, retired bigint?, finished bigint?, left_over text?, digest text?, verified bigint?, remains bigint?, barrier bigint
 SELECT @{erasure_columns} FROM erasure e
  WHERE e.namespace = :namespace AND e.id < :after ORDER BY e.id DESC LIMIT :limit;
 
 -- name: erasure_due (batch int, ns int)
--- returns: id uuid, namespace int, sort smallint, subject text?, secret bytea, hash text, reason text, by text?, asked bigint, phase smallint, walked uuid, rounds int, found bigint, later bigint, counts text, retired bigint?, finished bigint?, left_over text?, digest text?, verified bigint?, remains bigint?
+-- returns: id uuid, namespace int, sort smallint, subject text?, secret bytea, hash text, reason text, by text?, asked bigint, phase smallint, walked uuid, rounds int, found bigint, later bigint, counts text, retired bigint?, finished bigint?, left_over text?, digest text?, verified bigint?, remains bigint?, barrier bigint
 SELECT @{erasure_columns} FROM erasure e
  WHERE e.finished IS NULL AND (:ns = 0 OR e.namespace = :ns) ORDER BY e.id LIMIT :batch;
 
 -- name: erasure_lock (id uuid)
--- returns: id uuid, namespace int, sort smallint, subject text?, secret bytea, hash text, reason text, by text?, asked bigint, phase smallint, walked uuid, rounds int, found bigint, later bigint, counts text, retired bigint?, finished bigint?, left_over text?, digest text?, verified bigint?, remains bigint?
+-- returns: id uuid, namespace int, sort smallint, subject text?, secret bytea, hash text, reason text, by text?, asked bigint, phase smallint, walked uuid, rounds int, found bigint, later bigint, counts text, retired bigint?, finished bigint?, left_over text?, digest text?, verified bigint?, remains bigint?, barrier bigint
 SELECT @{erasure_columns} FROM erasure e WHERE e.id = :id AND e.finished IS NULL;
 
 -- name: erasure_note (id uuid, phase smallint, walked uuid, rounds int, found bigint, later bigint, counts text, retired bigint?)
@@ -112,12 +112,47 @@ UPDATE execution
  WHERE id IN (SELECT i.id FROM input i);
 SELECT changes();
 
+-- name: erase_batches (namespace int, after uuid, most int)
+-- returns: id uuid, file uuid, metadata text?, created bigint, flow_state smallint?
+SELECT b.id, b.file, b.metadata, b.created, f.state
+  FROM (SELECT id, file, metadata, created FROM batch
+         WHERE id > :after AND namespace = :namespace ORDER BY id LIMIT :most) b
+  LEFT JOIN flow f ON f.id = b.id
+ ORDER BY b.id;
+
+-- name: erase_file_users (file uuid)
+-- returns: metadata text?, created bigint
+SELECT metadata, created FROM batch WHERE file = :file;
+
+-- name: erase_staged (flow uuid)
+-- returns: id uuid
+UPDATE flow SET state = @WEFT_FLOW_REMOVING, key = NULL
+ WHERE id = :flow AND state = @WEFT_FLOW_STAGED RETURNING id;
+
+-- name: erase_chunks (file uuid, most int)
+-- returns: count bigint
+DELETE FROM file_chunk
+ WHERE num IN (SELECT num FROM file_chunk WHERE file = :file ORDER BY at LIMIT :most);
+SELECT changes();
+
+-- name: erase_file (file uuid)
+-- returns: id uuid
+DELETE FROM file WHERE id = :file RETURNING id;
+
+-- name: erase_batch (id uuid)
+-- returns: id uuid
+DELETE FROM batch WHERE id = :id RETURNING id;
+
 -- name: erase_budgets (namespace int, tenant text, instead text)
 -- returns: count bigint
 UPDATE budget_version SET version = version + 1
  WHERE EXISTS (SELECT 1 FROM budget WHERE namespace = :namespace AND tenant = :tenant);
 UPDATE budget SET tenant = :instead WHERE namespace = :namespace AND tenant = :tenant;
 SELECT changes();
+
+-- name: erase_budget_tenants (namespace int)
+-- returns: tenant text
+SELECT b.tenant FROM budget b WHERE b.namespace = :namespace AND b.tenant IS NOT NULL;
 
 -- name: erase_tenants (namespace int, after int, most int)
 -- returns: id int, text text

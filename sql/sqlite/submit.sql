@@ -27,8 +27,8 @@ SELECT k.namespace, k.key, k.id, k.fingerprint, coalesce(l.state, o.state)
   LEFT JOIN live l ON l.num = e.num LEFT JOIN outcome o ON o.num = e.num
  WHERE k.namespace = :namespace AND k.key = :key;
 
--- name: submit_ended (now bigint, id uuid[], ord bigint[], queue int[], policy int[], state smallint[], ended smallint[], reason text[], error_class text?[], error_message text?[], payload bytea?[], span_namespace int?[], span_first uuid?[], span_count int?[])
-INSERT INTO execution (id, created, queue, payload) VALUES (:id, :now, :queue, :payload);
+-- name: submit_ended (now bigint, id uuid[], ord bigint[], queue int[], policy int[], state smallint[], ended smallint[], reason text[], error_class text?[], error_message text?[], payload bytea?[], tags text?[], span_namespace int?[], span_first uuid?[], span_count int?[])
+INSERT INTO execution (id, created, queue, payload, tags) VALUES (:id, :now, :queue, :payload, :tags);
 INSERT INTO outcome (num, finished, ord, queue, policy, epoch, attempt, forgiven, lost, replays,
                      priority, state, ended, held, by, reason, error_class, error_message, has)
 VALUES (last_insert_rowid(), :now, :ord, :queue, :policy, 0, 1, 0, 0, 0, 0, :state, :ended, 0,

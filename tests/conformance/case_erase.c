@@ -2,7 +2,8 @@
 
 /* Erasure: what goes, what is scrubbed, what stays, and what verification says. */
 
-#include "conformance.h"
+#include "erasing.h"
+
 #include "direct.h"
 #include "flows.h"
 
@@ -10,70 +11,9 @@
 #include "base/id.h"
 #include "engine/erase/erase.h"
 #include "engine/flow/flow.h"
-#include "engine/ready/poll.h"
 #include "weft/admin.h"
 
 #include <string.h>
-
-#define CANARY "kanarienvogel"
-
-static struct weft_erasure ask(struct fixture *f, const struct weft_erasure_spec *spec)
-{
-    struct weft_erasure erasure = {0};
-    is_int(weft_engine_erase(f->a, "default", spec, 0, f->arena, &erasure, &f->err), WEFT_OK,
-           "the order is taken");
-    is_int(erasure.state, WEFT_ERASURE_RUNNING, "and runs");
-    return erasure;
-}
-
-static struct weft_erasure read_it(struct fixture *f, const struct weft_id *id)
-{
-    struct weft_erasure erasure = {0};
-    const struct weft_erasure_asking asking = {.id = *id, .ns = "default"};
-    is_int(weft_engine_erasure(f->b, &asking, f->arena, &erasure, &f->err), WEFT_OK, "it is read");
-    return erasure;
-}
-
-static struct weft_erasure verify(struct fixture *f, const struct weft_id *id)
-{
-    struct weft_erasure erasure = {0};
-    const struct weft_erasure_asking asking = {.id = *id, .ns = "default"};
-    is_int(weft_engine_erasure_verify(f->b, &asking, f->arena, &erasure, &f->err), WEFT_OK,
-           "it is verified");
-    return erasure;
-}
-
-/* As servers do every second. */
-static void poll(struct fixture *f)
-{
-    struct weft_poll poll;
-    is_int(weft_engine_poll(f->a, f->arena, &poll, &f->err), WEFT_OK, "a polls");
-    is_int(weft_engine_poll(f->b, f->arena, &poll, &f->err), WEFT_OK, "b polls");
-}
-
-/* Runs what erases, on two replicas in turn, until it is done. */
-static struct weft_erasure to_the_end(struct fixture *f, const struct weft_id *id)
-{
-    struct weft_erasure erasure = read_it(f, id);
-    for (int i = 0; i < 100 && erasure.state == WEFT_ERASURE_RUNNING; i++) {
-        (void)run_pass(f, i % 2 ? f->a : f->b, WEFT_SCANNER_ERASURE);
-        (void)run_pass(f, f->a, WEFT_SCANNER_CANCEL_BACKLOG);
-        (void)run_pass(f, f->b, WEFT_SCANNER_PURGE);
-        forward_ms(f, 1000);
-        poll(f);
-        erasure = read_it(f, id);
-    }
-    is_int(erasure.state, WEFT_ERASURE_DONE, "it comes to its end");
-    return erasure;
-}
-
-static int64_t counted(const struct weft_erasure *erasure, const char *name)
-{
-    for (size_t i = 0; i < erasure->count_count; i++)
-        if (strcmp(erasure->counts[i].name, name) == 0)
-            return (int64_t)erasure->counts[i].value;
-    return -1;
-}
 
 static struct weft_spec of(const char *tenant, const char *kind)
 {
@@ -97,23 +37,23 @@ CASE(erase_takes_all_of_a_tenant)
     struct weft_claimed running = start(f, &run);
     struct weft_claimed ended = bring(f, WEFT_STATE_FAILED, &failed);
     struct weft_erasure order =
-        ask(f, &(struct weft_erasure_spec){.tenant = CANARY, .reason = "asked"});
-    struct weft_erasure receipt = to_the_end(f, &order.id);
-    is_int(counted(&receipt, "removed"), 5, "all of its executions are removed");
-    is_int(counted(&receipt, "cancelled"), 4, "those that lived were cancelled first");
-    is_int(counted(&receipt, "key"), 1, "its key is free");
-    is_int(counted(&receipt, "name"), 1, "its name is gone");
+        erase_ask(f, &(struct weft_erasure_spec){.tenant = CANARY, .reason = "asked"});
+    struct weft_erasure receipt = erase_to_the_end(f, &order.id);
+    is_int(erase_counted(&receipt, "removed"), 5, "all of its executions are removed");
+    is_int(erase_counted(&receipt, "cancelled"), 4, "those that lived were cancelled first");
+    is_int(erase_counted(&receipt, "key"), 1, "its key is free");
+    is_int(erase_counted(&receipt, "name"), 1, "its name is gone");
     const struct weft_id gone[] = {mine, delayed, with_key, running.id, ended.id};
     for (size_t i = 0; i < WEFT_LEN(gone); i++)
         is_int(state_of(f, &gone[i]), WEFT_STATE_NONE, "execution %zu is gone", i);
     is_int(state_of(f, &theirs), WEFT_STATE_READY, "another tenant's is there");
     is_int(state_of(f, &nobodys), WEFT_STATE_READY, "so is one without a tenant");
     is_int(complete(f, f->a, &running, "1").err.rc, WEFT_NOT_FOUND, "the worker is told");
-    is_int((int64_t)verify(f, &order.id).remains, 0, "nothing remains");
+    is_int((int64_t)erase_verify(f, &order.id).remains, 0, "nothing remains");
     ok(receipt.digest && receipt.unreached, "the receipt says what it could not reach");
     struct weft_id again = submit_ok(f, &keyed);
     is_str(describe(f, &again).tenant, CANARY, "the tenant may come back");
-    is_int((int64_t)verify(f, &order.id).remains, 0, "what came later does not count");
+    is_int((int64_t)erase_verify(f, &order.id).remains, 0, "what came later does not count");
 }
 
 CASE(erase_says_when_a_row_is_put_back)
@@ -121,15 +61,15 @@ CASE(erase_says_when_a_row_is_put_back)
     struct weft_spec spec = of(CANARY, "mine");
     (void)submit_ok(f, &spec);
     struct weft_erasure order =
-        ask(f, &(struct weft_erasure_spec){.tenant = CANARY, .reason = "asked"});
+        erase_ask(f, &(struct weft_erasure_spec){.tenant = CANARY, .reason = "asked"});
     struct weft_erasure asking = {0};
     const struct weft_erasure_asking early = {.id = order.id, .ns = "default"};
     is_int(weft_engine_erasure_verify(f->a, &early, f->arena, &asking, &f->err), WEFT_CONFLICT,
            "verification has to wait");
-    (void)to_the_end(f, &order.id);
+    (void)erase_to_the_end(f, &order.id);
     (void)submit_ok(f, &spec);
     run_sql_of(f, "UPDATE weft.execution SET created = 0", "UPDATE execution SET created = 0");
-    is_int((int64_t)verify(f, &order.id).remains, 1, "the row is found");
+    is_int((int64_t)erase_verify(f, &order.id).remains, 1, "the row is found");
     run_sql_of(f, "UPDATE weft.execution SET created = 4000000000000000",
                "UPDATE execution SET created = 4000000000000000");
 }
@@ -139,9 +79,9 @@ CASE(erase_of_nobody_touches_nothing)
 {
     struct weft_id id = submit_job(f);
     struct weft_erasure order =
-        ask(f, &(struct weft_erasure_spec){.tenant = "nobody", .reason = "asked"});
-    struct weft_erasure receipt = to_the_end(f, &order.id);
-    is_int(counted(&receipt, "removed"), 0, "nothing is removed");
+        erase_ask(f, &(struct weft_erasure_spec){.tenant = "nobody", .reason = "asked"});
+    struct weft_erasure receipt = erase_to_the_end(f, &order.id);
+    is_int(erase_counted(&receipt, "removed"), 0, "nothing is removed");
     is_int(state_of(f, &id), WEFT_STATE_READY, "the execution is there");
 }
 
@@ -150,16 +90,16 @@ CASE(erase_keeps_the_name_of_a_tenant_that_goes_on)
     struct weft_spec spec = of(CANARY, "mine");
     struct weft_id before = submit_ok(f, &spec);
     struct weft_erasure order =
-        ask(f, &(struct weft_erasure_spec){.tenant = CANARY, .reason = "asked"});
+        erase_ask(f, &(struct weft_erasure_spec){.tenant = CANARY, .reason = "asked"});
     forward_ms(f, 1);
     struct weft_id after = submit_ok(f, &spec);
-    struct weft_erasure receipt = to_the_end(f, &order.id);
+    struct weft_erasure receipt = erase_to_the_end(f, &order.id);
     is_int(state_of(f, &before), WEFT_STATE_NONE, "what was there is gone");
     is_int(state_of(f, &after), WEFT_STATE_READY, "what came later is there");
     is_str(describe(f, &after).tenant, CANARY, "under its name");
-    is_int(counted(&receipt, "name"), 0, "the name stays");
+    is_int(erase_counted(&receipt, "name"), 0, "the name stays");
     ok(strstr(receipt.unreached, "name of the tenant stays") != NULL, "the receipt says so");
-    is_int((int64_t)verify(f, &order.id).remains, 0, "nothing of before remains");
+    is_int((int64_t)erase_verify(f, &order.id).remains, 0, "nothing of before remains");
 }
 
 CASE(erase_by_tag_scrubs_members_that_others_share)
@@ -184,10 +124,10 @@ CASE(erase_by_tag_scrubs_members_that_others_share)
     end_node(f, &flow, "b", true);
     ok(attempts(f, &lease.id).item[0].error_detail != NULL, "a failed attempt has its detail");
     struct weft_erasure order =
-        ask(f, &(struct weft_erasure_spec){.tag = "user:42", .reason = "asked"});
-    struct weft_erasure receipt = to_the_end(f, &order.id);
-    is_int(counted(&receipt, "scrubbed"), 1, "the member is scrubbed");
-    is_int(counted(&receipt, "removed"), 1, "the execution outside of it is removed");
+        erase_ask(f, &(struct weft_erasure_spec){.tag = "user:42", .reason = "asked"});
+    struct weft_erasure receipt = erase_to_the_end(f, &order.id);
+    is_int(erase_counted(&receipt, "scrubbed"), 1, "the member is scrubbed");
+    is_int(erase_counted(&receipt, "removed"), 1, "the execution outside of it is removed");
     is_int(state_of(f, &gone), WEFT_STATE_NONE, "it is gone");
     is_int(state_of(f, &kept), WEFT_STATE_READY, "one with a longer value is there");
     is_str(states(f, &flow), "ssr", "the graph is whole");
@@ -196,7 +136,7 @@ CASE(erase_by_tag_scrubs_members_that_others_share)
     ok(!result_text(f, id_of(&flow, "a")), "nor a result");
     ok(!attempts(f, &lease.id).item[0].error_detail, "nor the detail of a failed attempt");
     ok(result_text(f, id_of(&flow, "b")) != NULL, "the next member has its own");
-    is_int((int64_t)verify(f, &order.id).remains, 0, "nothing remains");
+    is_int((int64_t)erase_verify(f, &order.id).remains, 0, "nothing remains");
     end_node(f, &flow, "c", true);
     is_int(flow_state(f, &flow), WEFT_FLOW_SUCCEEDED, "the flow comes to its end");
 }
@@ -208,9 +148,9 @@ CASE(erase_removes_flows_of_the_subject_alone)
     node_of(&flow, "a")->spec.tenant = node_of(&flow, "b")->spec.tenant = CANARY;
     submit_drawn(f, &flow);
     struct weft_erasure order =
-        ask(f, &(struct weft_erasure_spec){.tenant = CANARY, .reason = "asked"});
-    struct weft_erasure receipt = to_the_end(f, &order.id);
-    is_int(counted(&receipt, "flows"), 1, "the flow is deleted whole");
+        erase_ask(f, &(struct weft_erasure_spec){.tenant = CANARY, .reason = "asked"});
+    struct weft_erasure receipt = erase_to_the_end(f, &order.id);
+    is_int(erase_counted(&receipt, "flows"), 1, "the flow is deleted whole");
     is_int(flow_state(f, &flow), -1, "it is gone");
     is_int(state_of(f, id_of(&flow, "a")), WEFT_STATE_NONE, "with its members");
 }
@@ -244,18 +184,18 @@ CASE(erase_goes_on_where_it_stopped)
         spec[i] = of(i % 3 ? CANARY : "other", "many");
     is_int(engine_submit(f->a, "default", spec, MANY, answer, &f->err), WEFT_OK, "submit");
     struct weft_erasure order =
-        ask(f, &(struct weft_erasure_spec){.tenant = CANARY, .reason = "asked"});
+        erase_ask(f, &(struct weft_erasure_spec){.tenant = CANARY, .reason = "asked"});
     const struct weft_pass_config brief = {.most_us = 1}; /* one step each */
     struct weft_pass_report report = {.more = true};
-    for (int i = 0; i < 200 && read_it(f, &order.id).state == WEFT_ERASURE_RUNNING; i++) {
+    for (int i = 0; i < 200 && erase_read(f, &order.id).state == WEFT_ERASURE_RUNNING; i++) {
         struct weft_engine *engine = open_engine(f);
         is_int(weft_engine_pass(engine, WEFT_SCANNER_ERASURE, &brief, &report, &f->err), WEFT_OK,
                "a step");
         weft_engine_close(engine);
         forward_ms(f, 1000);
     }
-    struct weft_erasure receipt = read_it(f, &order.id);
+    struct weft_erasure receipt = erase_read(f, &order.id);
     is_int(receipt.state, WEFT_ERASURE_DONE, "it is done");
-    is_int(counted(&receipt, "removed"), MANY * 2 / 3, "each was removed once");
+    is_int(erase_counted(&receipt, "removed"), MANY * 2 / 3, "each was removed once");
     is_int(count_rows(f, &(struct weft_filter){.kind = "many"}), MANY / 3, "the others are there");
 }

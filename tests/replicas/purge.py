@@ -3,7 +3,7 @@
 """Three replicas purge together: tests/replicas/purge.py. Prints TAP and figures.
 
 One large deleted flow and a thousand small ones lie in a PostgreSQL of the test's own, beside living
-work. With WEFT_SOAK=1 the large one has a million members, and it is a measurement; otherwise it is short.
+work. With WEFT_SOAK=1 the large one has a million members (or WEFT_SOAK_MEMBERS), and it is a measurement; otherwise it is short.
 
 What is proven:
 
@@ -25,7 +25,7 @@ from fleet import show, submit
 from harness import (SANITIZED, Calls, Cluster, Tap, doctor, metric_sum, metrics, pause, serve, until)
 
 SOAK = os.environ.get("WEFT_SOAK") == "1"
-LARGE, SMALL, EACH = (1000000, 1000, 10) if SOAK else (20000, 100, 10)
+LARGE, SMALL, EACH = (int(os.environ.get("WEFT_SOAK_MEMBERS", "1000000")), 1000, 10) if SOAK else (20000, 1000, 2)
 LIVING = 500
 BATCH = 1000 if SOAK else 100
 RATE_MIN = 30000
@@ -124,6 +124,18 @@ def tombstones(cluster):
                            "WHERE f.deleted IS NOT NULL"))
 
 
+def hide_tombstones(cluster):
+    """They look like flows that are kept, until the servers have started."""
+    cluster.sql(f"CREATE TABLE {SCHEMA}.hidden AS SELECT id FROM {SCHEMA}.flow WHERE deleted IS NOT NULL; "
+                f"UPDATE {SCHEMA}.flow SET deleted = NULL, state = 3 WHERE deleted IS NOT NULL")
+
+
+def show_tombstones(cluster):
+    """As they are marked to be removed: the next poll of each server finds them."""
+    cluster.sql(f"UPDATE {SCHEMA}.flow SET deleted = 1, state = -2 WHERE id IN (SELECT id FROM {SCHEMA}.hidden); "
+                f"DROP TABLE {SCHEMA}.hidden")
+
+
 def paused(tap, cluster, store):
     """One server, with the default pause."""
     left = tombstones(cluster)
@@ -153,15 +165,18 @@ def main():
         calls.close()
         throttled = paused(tap, cluster, store)
         members = tombstones(cluster)
+        hide_tombstones(cluster)
+        servers += [serve(store, "--scanners", "purge", "--purge-pause", "0", tap=tap) for _ in range(3)]
+        pause(1)  # what servers do when they start is over
         foreground = Foreground(filler)
         pause(5 if SOAK else 1)
         calm = foreground.end()
         foreground = Foreground(filler)
+        show_tombstones(cluster)
         began = time.monotonic()
-        servers += [serve(store, "--scanners", "purge", "--purge-pause", "0", tap=tap) for _ in range(3)]
         gone = until(lambda: cluster.sql(f"SELECT 1 FROM {SCHEMA}.flow WHERE deleted IS NOT NULL LIMIT 1") == "",
                      BOUND_S)
-        took, busy = time.monotonic() - began, foreground.end()  # with the start of the servers
+        took, busy = time.monotonic() - began, foreground.end()
         tap.ok(gone, "every tombstone is removed", counted(servers[1:]))
         total = counted(servers[1:])
         tap.note(f"{members} members after {throttled} in {took:.1f} s: {members / took:.0f} a second; {total}")

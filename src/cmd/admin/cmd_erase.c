@@ -193,12 +193,14 @@ const struct weft_command weft_command_erase = {
     .summary = "erase everything of a tenant or with a tag, and show the receipts",
     .about =
         "Erases what was created before: what lives is cancelled first, executions are removed "
-        "with all that mentions them, and members of flows that others share are scrubbed. What "
-        "is submitted later is not touched. It cannot be undone. A receipt stays, with a hash of "
+        "with all that mentions them, members of flows that others share are scrubbed, and batches "
+        "whose metadata name the tenant or have the tag go with their files. What is submitted "
+        "later is not touched. It cannot be undone. A receipt stays, with a hash of "
         "the subject instead of the subject; the reason stays too, so it must not name it.\n\n"
         "With --wait the command waits until it is done, and runs the passes itself besides. "
-        "weft erase verify looks for the subject again and exits with 1 when rows of it are "
-        "there. docs/erasure.md tells what is erased and what cannot be reached.",
+        "weft erase verify looks for the subject again, and for rows that belong to nothing, and "
+        "exits with 1 when there are any. docs/erasure.md tells what is erased and what cannot be "
+        "reached.",
     .example =
         "weft erase --tenant acme --reason 'ticket 4711' --wait\n"
         "weft erase --tag user:42 --reason 'request of 2026-11-19'\n"

@@ -12,6 +12,7 @@
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/id.h"
 #include "engine/admin/replicas.h"
 #include "engine/engine_state.h"
 #include "store/migrate.h"
@@ -32,6 +33,13 @@ enum {
 #define LAG_US    (60 * WEFT_SECOND)
 #define MB        ((int64_t)1 << 20)
 #define GB        ((int64_t)1 << 30)
+
+#define CHECK_TIMEOUT "600s"
+
+struct check {
+    enum weft_stmt stmt;
+    struct weft_rows rows;
+};
 
 struct exam {
     struct weft_engine *engine;
@@ -165,25 +173,54 @@ static void examine_clock(struct exam *exam)
           ahead_us < 0 ? "behind" : "ahead of");
 }
 
+/* One check, with more time than other statements have. */
+static enum weft_rc check_body(struct weft_tx *tx, void *context, struct weft_err *err)
+{
+    struct check *check = context;
+    struct weft_call call[2];
+    struct weft_rows rows[2] = {0};
+    size_t first = tx->engine->pool.writers == 1; /* SQLite has no such limit */
+    weft_call_check_patience(&call[0], tx->arena)->statement_timeout = CHECK_TIMEOUT;
+    weft_call_init(&call[1], tx->arena, check->stmt, 0);
+    enum weft_rc rc = weft_tx_run(tx, &call[first], 2 - first, &rows[first], err);
+    check->rows = rows[1];
+    return rc;
+}
+
+enum weft_rc weft_engine_broken(struct weft_engine *engine, struct weft_arena *arena,
+                                struct weft_broken *ret_broken, struct weft_err *err)
+{
+    static const enum weft_stmt stmt[] = {WEFT_STMT_CHECK_ONE_PLACE, WEFT_STMT_CHECK_ROWS,
+                                          WEFT_STMT_CHECK_FLOWS, WEFT_STMT_CHECK_GRAPHS,
+                                          WEFT_STMT_CHECK_BUDGETS};
+    enum weft_rc rc = WEFT_OK;
+    *ret_broken = (struct weft_broken){0};
+    for (size_t i = 0; i < WEFT_LEN(stmt) && !rc; i++) {
+        struct weft_tx tx = {.engine = engine, .arena = arena};
+        struct check check = {.stmt = stmt[i]};
+        rc = weft_tx_do(&tx, WEFT_TX_READ, check_body, &check, err);
+        if (rc || check.rows.count == 0)
+            continue;
+        const struct weft_check_rows_out *row = weft_out_check_rows(&check.rows);
+        if (ret_broken->count == 0) {
+            ret_broken->problem = row->problem;
+            ret_broken->id = row->id.value;
+        }
+        ret_broken->count += check.rows.count;
+    }
+    return rc;
+}
+
 enum weft_rc weft_engine_check(struct weft_engine *engine, struct weft_err *err)
 {
-    static const enum weft_stmt check[] = {WEFT_STMT_CHECK_ONE_PLACE, WEFT_STMT_CHECK_ROWS,
-                                           WEFT_STMT_CHECK_FLOWS, WEFT_STMT_CHECK_GRAPHS,
-                                           WEFT_STMT_CHECK_BUDGETS};
     struct weft_arena *arena = weft_arena_new();
-    enum weft_rc rc = WEFT_OK;
-    for (size_t i = 0; i < WEFT_LEN(check) && !rc; i++) {
-        struct weft_call call;
-        struct weft_rows rows = {0};
-        weft_call_init(&call, arena, check[i], 0);
-        rc = weft_tx_once(engine, WEFT_TX_READ, &call, arena, &rows, err);
-        if (rc || rows.count == 0)
-            continue;
-        const struct weft_check_rows_out *row = weft_out_check_rows(&rows);
-        char text[WEFT_ID_TEXT];
-        weft_id_print(&row->id.value, text);
-        rc = weft_fail(err, WEFT_CORRUPT, "%zu broken rows, the first: %s, %s", rows.count,
-                       row->problem, text);
+    struct weft_broken broken;
+    char text[WEFT_ID_TEXT];
+    enum weft_rc rc = weft_engine_broken(engine, arena, &broken, err);
+    if (!rc && broken.count > 0) {
+        weft_id_print(&broken.id, text);
+        rc = weft_fail(err, WEFT_CORRUPT, "%zu broken rows, the first: %s, %s", broken.count,
+                       broken.problem, text);
     }
     weft_arena_free(arena);
     return rc;

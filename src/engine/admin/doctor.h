@@ -24,6 +24,16 @@ WEFT_MUST_CHECK enum weft_rc weft_engine_examine(struct weft_engine *engine,
                                                  struct weft_findings *ret_findings,
                                                  struct weft_err *err);
 
+/* Rows that break an invariant, at most ten of each sort. */
+struct weft_broken {
+    size_t count;
+    const char *problem; /* of the first one, in the arena */
+    struct weft_id id;
+};
+WEFT_MUST_CHECK enum weft_rc weft_engine_broken(struct weft_engine *engine,
+                                                struct weft_arena *arena,
+                                                struct weft_broken *ret_broken,
+                                                struct weft_err *err);
 /*
  * Checks the invariants of the whole store (ARCHITECTURE.md). WEFT_CORRUPT names the first broken
  * row. Reads everything: for tests and for `weft doctor`.

@@ -19,7 +19,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-enum { SCOUR_TRIES = 40, JSON_MAX = 4096 };
+enum { SCOUR_TRIES = 40, WRITER_TRIES = 10, JSON_MAX = 4096 };
 
 const char *const weft_erase_counted[WEFT_ERASE_COUNTS] = {
     [WEFT_ERASE_CANCELLED] = "cancelled",
@@ -30,7 +30,12 @@ const char *const weft_erase_counted[WEFT_ERASE_COUNTS] = {
 #define SIDE(table, TABLE, bit) [WEFT_ERASE_##TABLE] = #table,
 #include "core/tables.def"
     [WEFT_ERASE_LEDGER] = "ledger",
+    [WEFT_ERASE_BATCHES] = "batch",
+    [WEFT_ERASE_FILES] = "file",
+    [WEFT_ERASE_CHUNKS] = "file_chunk",
+    [WEFT_ERASE_SHARED_FILES] = "shared_file",
     [WEFT_ERASE_INBOX] = "inbox",
+    [WEFT_ERASE_NOTES] = "inbox_refused",
     [WEFT_ERASE_BUDGETS] = "budget",
     [WEFT_ERASE_LANES] = "lane",
     [WEFT_ERASE_NAMES] = "name",
@@ -122,7 +127,10 @@ static enum weft_rc note(struct weft_erase *erase, struct weft_err *err)
 {
     struct weft_call call;
     weft_erase_note(erase, &call, erase->arena);
-    return weft_tx_once(erase->engine, WEFT_TX_WRITE, &call, erase->arena, NULL, err);
+    enum weft_rc rc = weft_tx_once(erase->engine, WEFT_TX_WRITE, &call, erase->arena, NULL, err);
+    if (!rc)
+        erase->row.counts = weft_erase_counts_text(erase, erase->arena);
+    return rc;
 }
 
 /* Begins the next walk. */
@@ -143,7 +151,8 @@ static const char *left_over(const struct weft_erase *erase, bool name_stays)
         erase->arena,
         "%sNot reached: copies outside of this store, that is backups, standbys that lag, "
         "archived logs of the database, logs of workers and applications; names of workers; "
-        "names of nodes of flows that others share; ids of leases that were cancelled, until they "
+        "names of nodes of flows that others share; files that batches of others read, and files "
+        "that no batch reads; ids of leases that were cancelled, until they "
         "would have run out.",
         name_stays ? "The name of the tenant stays, because executions that were submitted after "
                      "the request use it. "
@@ -248,6 +257,51 @@ static enum weft_rc end_walk(struct weft_erase *erase, struct weft_err *err)
     return rc ? rc : drop_subject(erase, !renamed, err);
 }
 
+/*
+ * Whether a submission may still be under way that the next walk would pass by: its transaction
+ * began before the order was stored, so what it submits may be older than the request, and it has
+ * not committed yet. Such a transaction holds its lock of the table `execution` until its commit
+ * can be seen. A walk that begins when none of these holds that lock sees all that they wrote. In
+ * SQLite the order itself waited for the one transaction that may write.
+ *
+ * A submission that has taken its time but has not written anything when the order is stored counts
+ * as one that came later; a verification that finds it says so.
+ */
+static enum weft_rc look_for_writers(struct weft_erase *erase, bool *ret_open, struct weft_err *err)
+{
+    struct weft_call call;
+    struct weft_rows rows = {0};
+    *ret_open = false;
+    if (erase->engine->pool.writers == 1)
+        return WEFT_OK;
+    weft_call_erase_writers(&call, erase->arena)->barrier = erase->row.barrier;
+    enum weft_rc rc = WEFT_OK;
+    for (int tries = 0; tries < WRITER_TRIES && !rc; tries++) { /* mostly it ends in a moment */
+        if (tries > 0)
+            weft_pass_rest(5 * WEFT_MS);
+        rc = weft_tx_once(erase->engine, WEFT_TX_READ, &call, erase->arena, &rows, err);
+        *ret_open = !rc && weft_out_erase_writers(&rows)->open;
+        if (!*ret_open)
+            break;
+    }
+    return rc;
+}
+
+/* Before a walk. The first one begins at once; if it came too early, another one has to follow. */
+static enum weft_rc begin_walk(struct weft_erase *erase, struct weft_err *err)
+{
+    bool open = false, first = erase->row.rounds == 0;
+    enum weft_rc rc = look_for_writers(erase, &open, err);
+    if (!rc && open && !first) {
+        erase->wait_us = WEFT_ERASE_WAIT_US;
+        return WEFT_OK;
+    }
+    erase->row.found += open;
+    if (!rc && first)
+        rc = weft_erase_settings(erase, err);
+    return rc ? rc : weft_erase_inbox(erase, err);
+}
+
 enum weft_rc weft_erase_step(struct weft_erase *erase, bool *ret_over, struct weft_err *err)
 {
     enum weft_rc rc = WEFT_OK;
@@ -266,9 +320,9 @@ enum weft_rc weft_erase_step(struct weft_erase *erase, bool *ret_over, struct we
             return WEFT_OK;
         }
     }
-    if (weft_id_is_zero(&erase->row.walked) && erase->row.rounds == 0)
-        rc = weft_erase_settings(erase, err);
-    if (!rc)
+    if (weft_id_is_zero(&erase->row.walked))
+        rc = begin_walk(erase, err);
+    if (!rc && erase->wait_us == 0)
         rc = weft_erase_walk(erase, &end, err);
     return rc || !end || erase->locked ? rc : end_walk(erase, err);
 }

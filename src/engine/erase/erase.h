@@ -16,6 +16,14 @@
  *      mentions them, scrubs members of flows that others share (the graph stays whole, what the
  *      member carried goes), counts, and writes down how far the walk has come.
  *
+ * Batches are walked with executions, by their ids, in the same windows (erase_batches.c). A batch
+ * is the subject's by its metadata. It is deleted with its flow in step 2, and in step 4, once
+ * `purge` has removed the flow, it goes with its file, unless a batch of others reads that file
+ * too.
+ *
+ * Before each walk go the submissions by SQL that were not taken in yet (erase_name.c). And a walk
+ * that may be the last one begins when no submission from before the request is open (erase.c).
+ *
  * What a step could not take (locked by others, a lease that is still to be settled, a flow that
  * `purge` has not removed yet) the next walk finds; erasure is over after a walk that has found
  * nothing, so each walk is also the proof of the one before.
@@ -35,8 +43,10 @@
 #include "weft/admin.h"
 
 struct weft_engine;
+struct weft_tx;
 
 #define WEFT_ERASE_NAME_US (5 * WEFT_SECOND)
+#define WEFT_ERASE_REASON  "erased"        /* of cancels */
 #define WEFT_ERASE_WAIT_US (500 * WEFT_MS) /* before a walk for what the last one left */
 
 enum weft_erasure_phase {
@@ -89,7 +99,12 @@ enum weft_erase_count {
 #define SIDE(table, TABLE, bit) WEFT_ERASE_##TABLE, /* rows of this table */
 #include "core/tables.def"
     WEFT_ERASE_LEDGER,
+    WEFT_ERASE_BATCHES,
+    WEFT_ERASE_FILES,
+    WEFT_ERASE_CHUNKS,
+    WEFT_ERASE_SHARED_FILES, /* that batches of others read: they stay */
     WEFT_ERASE_INBOX,
+    WEFT_ERASE_NOTES, /* of submissions by SQL that were refused */
     WEFT_ERASE_BUDGETS,
     WEFT_ERASE_LANES,
     WEFT_ERASE_NAMES,
@@ -120,12 +135,64 @@ WEFT_MUST_CHECK enum weft_rc weft_erase_step(struct weft_erase *erase, bool *ret
 /* The next part of the walk. *ret_end: it has come to the end. */
 WEFT_MUST_CHECK enum weft_rc weft_erase_walk(struct weft_erase *erase, bool *ret_end,
                                              struct weft_err *err);
-/* Settings, and submissions by SQL that were not taken in yet. */
+/* Settings that name the tenant. */
 WEFT_MUST_CHECK enum weft_rc weft_erase_settings(struct weft_erase *erase, struct weft_err *err);
+/* Submissions by SQL that were not taken in yet; before the walk, which finds those that are. */
+WEFT_MUST_CHECK enum weft_rc weft_erase_inbox(struct weft_erase *erase, struct weft_err *err);
 WEFT_MUST_CHECK enum weft_rc weft_erase_retire_name(struct weft_erase *erase, struct weft_err *err);
 /* Unless it is wanted again. */
 WEFT_MUST_CHECK enum weft_rc weft_erase_rename(struct weft_erase *erase, bool *ret_renamed,
                                                struct weft_err *err);
+
+/* ---- Batches (erase_batches.c) --------------------------------------------------------------- */
+
+struct weft_erase_batches_out;
+
+/* Batches of a window of the walk. */
+struct weft_erase_batches {
+    const struct weft_erase_batches_out *row;
+    size_t count;
+    bool full; /* there may be more behind the last one */
+};
+WEFT_MUST_CHECK enum weft_rc weft_erase_batches_look(struct weft_erase *erase,
+                                                     struct weft_erase_batches *ret_batches,
+                                                     struct weft_err *err);
+/* Deletes the subject's, with their flows. */
+WEFT_MUST_CHECK enum weft_rc weft_erase_batches_delete(struct weft_erase *erase,
+                                                       const struct weft_erase_batches *batches,
+                                                       struct weft_err *err);
+/*
+ * In the transaction of the step: removes those whose flow is gone, with their files. *ret_more: a
+ * file has more chunks than one transaction removes, so the walk stays where it is.
+ */
+WEFT_MUST_CHECK enum weft_rc weft_erase_batches_remove(struct weft_tx *tx, struct weft_erase *erase,
+                                                       const struct weft_erase_batches *batches,
+                                                       bool *ret_more, struct weft_err *err);
+/* Hides a flow and cancels what lives of it; the scanners do the rest. */
+WEFT_MUST_CHECK enum weft_rc weft_erase_flow(struct weft_erase *erase, const struct weft_id *flow,
+                                             struct weft_err *err);
+
+/* Called for the pairs of a JSON object of texts; true: this is the one. */
+typedef bool weft_erase_pair_fn(void *context, const char *key, const char *value);
+/* Whether one of the pairs is the one. What is no JSON object has none. */
+bool weft_erase_pairs(const char *json, struct weft_arena *arena, weft_erase_pair_fn *is,
+                      void *context);
+/* The pair of the metadata of a batch that names a tenant. */
+#define WEFT_ERASE_TENANT_PAIR "tenant"
+
+/* ---- Shared by the files of this folder ------------------------------------------------------ */
+
+/* The row of an order. */
+WEFT_MUST_CHECK enum weft_rc weft_erasure_find(struct weft_engine *engine,
+                                               const struct weft_erasure_asking *asking,
+                                               struct weft_arena *arena,
+                                               const struct weft_erasure_read_out **ret_row,
+                                               struct weft_err *err);
+/* The text that stands for a tenant from now on: names are unique, and so are orders. */
+const char *weft_erase_instead(const struct weft_id *order, struct weft_arena *arena);
+/* The first id of the millisecond of the request: what is in the inbox under a lower one was
+ * written before it. */
+struct weft_id weft_erase_horizon(weft_usec asked_us);
 /* The arguments of erasure_note, as things stand. */
 void weft_erase_note(const struct weft_erase *erase, struct weft_call *ret_call,
                      struct weft_arena *arena);

@@ -22,36 +22,28 @@ enum {
     OLDEST_BINARY = 15, /* the first that looks for retired rows: 0015 */
 };
 
-/* The text that stands for the tenant from now on: names are unique, and so are orders. */
-static const char *instead(const struct weft_erase *erase)
+const char *weft_erase_instead(const struct weft_id *order, struct weft_arena *arena)
 {
     char id[WEFT_ID_TEXT];
-    weft_id_print(&erase->row.id, id);
-    return weft_arena_printf(erase->arena, "erased-%s", id);
+    weft_id_print(order, id);
+    return weft_arena_printf(arena, "erased-%s", id);
 }
 
 /* ---- Submissions by SQL ---------------------------------------------------------------------- */
 
-/* Whether the tags of an application have the subject; what is no JSON has nothing. */
-static bool has_tag(const struct weft_erase *erase, const char *tags)
+static bool is_tag(void *context, const char *key, const char *value)
 {
-    struct weft_json value;
-    struct weft_err err;
-    if (!tags || weft_json_check(tags, strlen(tags), &value, &err) ||
-        value.kind != WEFT_JSON_OBJECT)
-        return false;
-    struct weft_json_iter member;
-    weft_json_iter_init(&member, &value);
-    while (weft_json_next(&member)) {
-        const char *key, *text;
-        if (member.value.kind != WEFT_JSON_STRING ||
-            weft_json_string(&member.key, erase->arena, &key, &err) ||
-            weft_json_string(&member.value, erase->arena, &text, &err))
-            continue;
-        if (strcmp(weft_arena_printf(erase->arena, "%s:%s", key, text), erase->row.subject) == 0)
-            return true;
-    }
-    return false;
+    const struct weft_erase *erase = context;
+    return strcmp(weft_arena_printf(erase->arena, "%s:%s", key, value), erase->row.subject) == 0;
+}
+
+struct weft_id weft_erase_horizon(weft_usec asked_us)
+{
+    struct weft_id id = {0};
+    uint64_t ms = (uint64_t)(asked_us / WEFT_MS);
+    for (size_t i = 0; i < 6; i++)
+        id.byte[i] = (uint8_t)(ms >> (8 * (5 - i)));
+    return id;
 }
 
 /* A page of the inbox; *after moves on. */
@@ -59,9 +51,12 @@ static enum weft_rc erase_page(struct weft_erase *erase, struct weft_id *after, 
                                struct weft_err *err)
 {
     struct weft_call call;
-    struct weft_rows rows = {0};
+    struct weft_rows rows = {0}, gone = {0};
     *weft_call_erase_inbox(&call, erase->arena) =
-        (struct weft_erase_inbox_in){.namespace = erase->ns, .after = *after, .most = INBOX_LOOK};
+        (struct weft_erase_inbox_in){.namespace = erase->ns,
+                                     .after = *after,
+                                     .until = weft_erase_horizon(erase->row.asked),
+                                     .most = INBOX_LOOK};
     enum weft_rc rc = weft_tx_once(erase->engine, WEFT_TX_READ, &call, erase->arena, &rows, err);
     *ret_more = rows.count == INBOX_LOOK;
     if (rc || rows.count == 0)
@@ -71,34 +66,32 @@ static enum weft_rc erase_page(struct weft_erase *erase, struct weft_id *after, 
         weft_call_erase_inbox_remove(&call, erase->arena, rows.count);
     size_t count = 0;
     for (size_t i = 0; i < rows.count; i++)
-        if (erase->tag ? has_tag(erase, row[i].tags)
+        if (erase->tag ? weft_erase_pairs(row[i].tags, erase->arena, is_tag, erase)
                        : row[i].tenant && strcmp(row[i].tenant, erase->row.subject) == 0)
             in->row[count++].id = row[i].id;
     *after = row[rows.count - 1].id;
     call.rows = count;
-    erase->count[WEFT_ERASE_INBOX] += count;
-    return count ? weft_tx_once(erase->engine, WEFT_TX_WRITE, &call, erase->arena, NULL, err)
-                 : WEFT_OK;
+    if (count > 0)
+        rc = weft_tx_once(erase->engine, WEFT_TX_WRITE, &call, erase->arena, &gone, err);
+    erase->count[WEFT_ERASE_INBOX] += rc ? 0 : gone.count;
+    return rc;
 }
 
-static enum weft_rc erase_inbox(struct weft_erase *erase, struct weft_err *err)
+/*
+ * Rows of the inbox that were written before the request. An intake may be taking one at this
+ * moment: it has locked the row, and the statement that removes it waits for that. If the intake
+ * commits, the row is gone, and there is an execution that the walk finds, because the walk begins
+ * after this. It finds it as one of before the request by its id, which the application's statement
+ * made, though it was created by the intake, and later.
+ */
+enum weft_rc weft_erase_inbox(struct weft_erase *erase, struct weft_err *err)
 {
     struct weft_id after = {0};
-    struct weft_call call;
-    struct weft_rows rows = {0};
     enum weft_rc rc = WEFT_OK;
+    if (erase->engine->pool.writers == 1) /* SQLite has no inbox */
+        return WEFT_OK;
     for (bool more = true; more && !rc;)
         rc = erase_page(erase, &after, &more, err);
-    if (rc)
-        return rc;
-    const char *value = erase->tag ? strchr(erase->row.subject, ':') + 1 : erase->row.subject;
-    if (!*value) /* it would be part of every text */
-        return WEFT_OK;
-    *weft_call_erase_refused(&call, erase->arena) =
-        (struct weft_erase_refused_in){.namespace = erase->ns, .text = value};
-    rc = weft_tx_once(erase->engine, WEFT_TX_WRITE, &call, erase->arena, &rows, err);
-    if (!rc)
-        erase->count[WEFT_ERASE_INBOX] += (uint64_t)weft_out_erase_refused(&rows)->count;
     return rc;
 }
 
@@ -127,14 +120,13 @@ enum weft_rc weft_erase_settings(struct weft_erase *erase, struct weft_err *err)
     struct weft_call call;
     struct weft_rows rows = {0};
     struct weft_lanes lanes = {0};
-    enum weft_rc rc = WEFT_OK;
-    if (weft_stmts[WEFT_STMT_ERASE_INBOX].pg && erase->engine->pool.writers != 1)
-        rc = erase_inbox(erase, err);
-    if (rc || erase->tag)
-        return rc;
-    *weft_call_erase_budgets(&call, erase->arena) = (struct weft_erase_budgets_in){
-        .namespace = erase->row.namespace, .tenant = erase->row.subject, .instead = instead(erase)};
-    rc = weft_tx_once(erase->engine, WEFT_TX_WRITE, &call, erase->arena, &rows, err);
+    if (erase->tag)
+        return WEFT_OK;
+    *weft_call_erase_budgets(&call, erase->arena) =
+        (struct weft_erase_budgets_in){.namespace = erase->row.namespace,
+                                       .tenant = erase->row.subject,
+                                       .instead = weft_erase_instead(&erase->row.id, erase->arena)};
+    enum weft_rc rc = weft_tx_once(erase->engine, WEFT_TX_WRITE, &call, erase->arena, &rows, err);
     if (!rc)
         erase->count[WEFT_ERASE_BUDGETS] += (uint64_t)weft_out_erase_budgets(&rows)->count;
     if (!rc)
@@ -218,7 +210,8 @@ static void forget_name(struct weft_erase *erase, const struct weft_rows *queues
 
 enum weft_rc weft_erase_rename(struct weft_erase *erase, bool *ret_renamed, struct weft_err *err)
 {
-    struct renaming renaming = {.erase = erase, .text = instead(erase)};
+    struct renaming renaming = {.erase = erase,
+                                .text = weft_erase_instead(&erase->row.id, erase->arena)};
     enum weft_rc rc = rows_of(erase, &renaming.queues, err);
     if (rc)
         return rc;

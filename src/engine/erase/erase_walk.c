@@ -1,6 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* A step of the walk: finds executions of the subject, cancels, removes and scrubs them. */
+/*
+ * A step of the walk: finds executions of the subject, cancels, removes and scrubs them.
+ *
+ * What others write about an execution while the step is at work is decided by row locks. A signal,
+ * a progress report, a suspend and the end of a lease need the lock of the living row; the cancel
+ * takes that lock too and deletes the row. Whichever has it first is committed before the other
+ * goes on: what came before the cancel is there when the step reads, because erase_take locks the
+ * outcome in a later statement, and what comes behind it finds no living row and writes nothing.
+ * From then on only a replay could write about the execution, and it waits for the lock of the
+ * outcome, which the step holds until it has removed that row.
+ *
+ * A report of usage takes no living row, but the lock of its budgets, and reads behind it whether
+ * the lease runs. Its charges are open until they are settled, and erase_take passes by executions
+ * with open charges. One report may slip through: of a lease without any charge, that read "it
+ * runs", and commits when the execution is gone. Its row of the ledger has an amount and an id that
+ * leads nowhere, and goes with the period of its budget.
+ */
 
 #include "base/arena.h"
 #include "base/id.h"
@@ -13,15 +29,14 @@
 
 #include <string.h>
 
-#define REASON "erased"
-
 enum { LOOK = WEFT_BATCH_MAX, ALONE_MOST = 250 };
 
-/* What a step found. */
+/* What a step found, in a window of ids. */
 struct found {
-    struct weft_opt_id last;
+    struct weft_opt_id last; /* where the window ends; unset: nothing is left */
     const struct weft_erase_walk_out *row;
     size_t count;
+    struct weft_erase_batches batches;
     struct weft_id *flow; /* that were deleted in this step */
     size_t flows;
     struct weft_id *id; /* to be removed or scrubbed */
@@ -29,6 +44,21 @@ struct found {
 };
 
 /* ---- Looking --------------------------------------------------------------------------------- */
+
+/* Ends the window with whichever look came less far; what lies behind is looked at again. */
+static void set_window(struct found *found)
+{
+    struct weft_erase_batches *batches = &found->batches;
+    const struct weft_id *last = batches->count ? &batches->row[batches->count - 1].id : NULL;
+    if (last && (!found->last.set || (batches->full && weft_id_cmp(last, &found->last.value) < 0)))
+        found->last = weft_some_id(*last);
+    while (batches->count > 0 &&
+           weft_id_cmp(&batches->row[batches->count - 1].id, &found->last.value) > 0)
+        batches->count--;
+    while (found->count > 0 && found->row[found->count - 1].id.set &&
+           weft_id_cmp(&found->row[found->count - 1].id.value, &found->last.value) > 0)
+        found->count--;
+}
 
 static enum weft_rc look(struct weft_erase *erase, struct found *found, struct weft_err *err)
 {
@@ -49,7 +79,10 @@ static enum weft_rc look(struct weft_erase *erase, struct found *found, struct w
     found->last = found->row[0].last;
     found->flow = weft_new_array(erase->arena, struct weft_id, rows.count + 1);
     found->id = weft_new_array(erase->arena, struct weft_id, rows.count + 1);
-    return WEFT_OK;
+    rc = weft_erase_batches_look(erase, &found->batches, err);
+    if (!rc)
+        set_window(found);
+    return rc;
 }
 
 static bool is_deleted(const struct found *found, const struct weft_id *flow)
@@ -61,21 +94,6 @@ static bool is_deleted(const struct found *found, const struct weft_id *flow)
 }
 
 /* ---- Flows of the subject alone -------------------------------------------------------------- */
-
-/* Hides a flow and cancels what lives of it; the scanners do the rest. */
-static enum weft_rc delete_flow(struct weft_erase *erase, const struct weft_id *flow,
-                                struct weft_err *err)
-{
-    const struct weft_flow_cancelling args = {.ns = erase->ns,
-                                              .flow = *flow,
-                                              .how = WEFT_FLOW_CANCEL_ALL,
-                                              .reason = REASON,
-                                              .remove = true};
-    enum weft_flow_state state;
-    enum weft_rc rc = weft_engine_flow_cancel(erase->engine, &args, &state, NULL, err);
-    erase->count[WEFT_ERASE_FLOWS] += !rc;
-    return rc == WEFT_NOT_FOUND ? WEFT_OK : rc; /* it is deleted already, or gone */
-}
 
 static enum weft_rc is_shared(struct weft_erase *erase, const struct weft_id *flow,
                               bool *ret_shared, struct weft_err *err)
@@ -93,6 +111,16 @@ static enum weft_rc is_shared(struct weft_erase *erase, const struct weft_id *fl
     return rc;
 }
 
+/*
+ * Whether it was submitted after the request. What came by SQL was created when it was taken in,
+ * but its id tells when the application submitted it; within one millisecond the creation counts.
+ */
+static bool came_later(const struct weft_erase *erase, const struct weft_erase_walk_out *row)
+{
+    return row->later.set && row->later.value &&
+           weft_id_time(&row->id.value) + WEFT_MS > erase->row.asked;
+}
+
 /* Sorts what was found: flows of the subject alone are deleted, the other rows are to be erased. */
 static enum weft_rc sort_out(struct weft_erase *erase, struct found *found, struct weft_err *err)
 {
@@ -101,7 +129,7 @@ static enum weft_rc sort_out(struct weft_erase *erase, struct found *found, stru
         const struct weft_erase_walk_out *row = &found->row[i];
         if (!row->id.set)
             continue;
-        if (row->later.set && row->later.value) {
+        if (came_later(erase, row)) {
             erase->row.later++;
             continue;
         }
@@ -114,7 +142,7 @@ static enum weft_rc sort_out(struct weft_erase *erase, struct found *found, stru
             rc = is_shared(erase, &row->flow.value, &shared, err);
         if (!rc && !shared) {
             found->flow[found->flows++] = row->flow.value;
-            rc = delete_flow(erase, &row->flow.value, err);
+            rc = weft_erase_flow(erase, &row->flow.value, err);
         } else if (!rc) {
             found->id[found->ids++] = row->id.value;
             if (row->flow.set)
@@ -141,7 +169,7 @@ static enum weft_rc cancel(struct weft_erase *erase, const struct found *found,
             continue;
         next++;
         if (row->living)
-            item[count++] = (struct weft_steer){.id = row->id.value, .reason = REASON};
+            item[count++] = (struct weft_steer){.id = row->id.value, .reason = WEFT_ERASE_REASON};
     }
     if (count == 0)
         return WEFT_OK;
@@ -211,6 +239,23 @@ static enum weft_rc remove_plain(struct weft_tx *tx, struct weft_erase *erase,
     return rc ? rc : weft_spans_remove(tx, span, count, err);
 }
 
+/* Notes of intake, which are about executions that it refused. */
+static enum weft_rc remove_notes(struct weft_tx *tx, struct weft_erase *erase,
+                                 const struct weft_rows *taken, struct weft_err *err)
+{
+    struct weft_call call;
+    struct weft_rows rows = {0};
+    if (erase->engine->pool.writers == 1) /* SQLite has no inbox */
+        return WEFT_OK;
+    struct weft_erase_notes_in *in = weft_call_erase_notes(&call, tx->arena, taken->count);
+    for (size_t i = 0; i < taken->count; i++)
+        in->row[i].id = weft_out_erase_take(taken)[i].id;
+    enum weft_rc rc = weft_tx_run(tx, &call, 1, &rows, err);
+    if (!rc)
+        erase->count[WEFT_ERASE_NOTES] += (uint64_t)weft_out_erase_notes(&rows)->count;
+    return rc;
+}
+
 static enum weft_rc scrub_members(struct weft_tx *tx, struct weft_erase *erase,
                                   const struct weft_rows *taken, struct weft_err *err)
 {
@@ -258,7 +303,8 @@ static enum weft_rc lock(struct weft_tx *tx, const struct weft_erase *erase, boo
     enum weft_rc rc = weft_tx_run(tx, &call, 1, &rows, err);
     const struct weft_erasure_read_out *now = weft_out_erasure_read(&rows);
     *ret_ours = !rc && rows.count == 1 && weft_id_cmp(&now->walked, &erase->row.walked) == 0 &&
-                now->rounds == erase->row.rounds && now->phase == erase->row.phase;
+                now->rounds == erase->row.rounds && now->phase == erase->row.phase &&
+                strcmp(now->counts, erase->row.counts) == 0;
     return rc;
 }
 
@@ -269,7 +315,7 @@ static enum weft_rc step_body(struct weft_tx *tx, void *context, struct weft_err
     const struct found *found = step->found;
     struct weft_call call;
     struct weft_rows taken = {0};
-    bool ours;
+    bool ours, more = false;
     *erase = *step->erase;
     enum weft_rc rc = lock(tx, step->erase, &ours, err);
     erase->locked = !ours;
@@ -285,10 +331,14 @@ static enum weft_rc step_body(struct weft_tx *tx, void *context, struct weft_err
     if (!rc && taken.count > 0)
         rc = remove_plain(tx, erase, &taken, err);
     if (!rc && taken.count > 0)
+        rc = remove_notes(tx, erase, &taken, err);
+    if (!rc && taken.count > 0)
         rc = scrub_members(tx, erase, &taken, err);
+    if (!rc)
+        rc = weft_erase_batches_remove(tx, erase, &found->batches, &more, err);
     if (rc)
         return rc;
-    if (found->last.set)
+    if (found->last.set && !more)
         erase->row.walked = found->last.value;
     weft_erase_note(erase, &call, tx->arena);
     return weft_tx_run(tx, &call, 1, NULL, err);
@@ -298,6 +348,8 @@ enum weft_rc weft_erase_walk(struct weft_erase *erase, bool *ret_end, struct wef
 {
     struct found found;
     enum weft_rc rc = look(erase, &found, err);
+    if (!rc)
+        rc = weft_erase_batches_delete(erase, &found.batches, err);
     if (!rc)
         rc = sort_out(erase, &found, err);
     if (!rc)
@@ -310,8 +362,11 @@ enum weft_rc weft_erase_walk(struct weft_erase *erase, bool *ret_end, struct wef
     struct step step = {.erase = erase, .found = &found};
     struct weft_tx tx = {.engine = erase->engine, .arena = weft_arena_new()};
     rc = weft_tx_do(&tx, WEFT_TX_WRITE, step_body, &step, err);
-    if (!rc)
+    if (!rc) {
         *erase = step.after;
+        if (!erase->locked)
+            erase->row.counts = weft_erase_counts_text(erase, erase->arena);
+    }
     weft_arena_free(tx.arena);
     return rc;
 }

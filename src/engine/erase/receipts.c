@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Orders of erasure and their receipts: asking, reading, verifying. */
+/* Orders of erasure and their receipts: asking and reading. */
 
 #include "base/arena.h"
 #include "base/clock.h"
@@ -16,8 +16,6 @@
 #include "engine/job/list.h"
 
 #include <string.h>
-
-enum { TENANTS = 10000, LOOK = 10000 };
 
 /* ---- Receipts -------------------------------------------------------------------------------- */
 
@@ -60,9 +58,9 @@ static void show(const struct weft_erasure_read_out *row, struct weft_arena *are
     show_counts(row->counts, arena, ret_erasure);
 }
 
-static enum weft_rc read_row(struct weft_engine *engine, const struct weft_erasure_asking *asking,
-                             struct weft_arena *arena, const struct weft_erasure_read_out **ret_row,
-                             struct weft_err *err)
+enum weft_rc weft_erasure_find(struct weft_engine *engine, const struct weft_erasure_asking *asking,
+                               struct weft_arena *arena,
+                               const struct weft_erasure_read_out **ret_row, struct weft_err *err)
 {
     struct weft_call call;
     struct weft_rows rows = {0};
@@ -85,7 +83,7 @@ enum weft_rc weft_engine_erasure(struct weft_engine *engine,
                                  struct weft_erasure *ret_erasure, struct weft_err *err)
 {
     const struct weft_erasure_read_out *row;
-    enum weft_rc rc = read_row(engine, asking, arena, &row, err);
+    enum weft_rc rc = weft_erasure_find(engine, asking, arena, &row, err);
     if (!rc)
         show(row, arena, ret_erasure);
     return rc;
@@ -178,133 +176,4 @@ enum weft_rc weft_engine_erase(struct weft_engine *engine, const char *ns,
                                      .asked = now_us};
     rc = weft_tx_once(engine, WEFT_TX_WRITE, &call, arena, NULL, err);
     return rc ? rc : weft_engine_erasure(engine, &asking, arena, ret_erasure, err);
-}
-
-/* ---- Verifying ------------------------------------------------------------------------------- */
-
-struct verification {
-    struct weft_engine *engine;
-    struct weft_arena *arena;
-    const struct weft_erasure_read_out *row;
-    uint64_t found;
-};
-
-static bool is_subject(const struct verification *verification, const char *text)
-{
-    char hash[WEFT_RECEIPT_HASH];
-    weft_receipt_hash(verification->row->secret.data, text, hash);
-    return strcmp(hash, verification->row->hash) == 0;
-}
-
-/* Executions in queues of a tenant with this name. The name itself counts where nothing that came
- * after the request uses it. */
-static enum weft_rc look_for_tenant(struct verification *verification, int32_t tenant,
-                                    struct weft_err *err)
-{
-    struct weft_erase_walk_in in = {.namespace = verification->row->namespace,
-                                    .tenant = tenant,
-                                    .horizon = verification->row->asked,
-                                    .most = LOOK};
-    uint64_t before = 0, later = 0;
-    enum weft_rc rc = WEFT_OK;
-    for (bool more = true; more && !rc;) {
-        struct weft_arena *arena = weft_arena_new();
-        struct weft_call call;
-        struct weft_rows rows = {0};
-        *weft_call_erase_walk(&call, arena) = in;
-        rc = weft_tx_once(verification->engine, WEFT_TX_READ, &call, arena, &rows, err);
-        const struct weft_erase_walk_out *row = weft_out_erase_walk(&rows);
-        more = !rc && row[0].last.set;
-        for (size_t i = 0; i < rows.count && !rc; i++) {
-            later += row[i].id.set && row[i].later.value;
-            before += row[i].id.set && !row[i].later.value;
-        }
-        if (more)
-            in.after = row[0].last.value;
-        weft_arena_free(arena);
-    }
-    verification->found += before + (before + later == 0);
-    return rc;
-}
-
-static enum weft_rc verify_tenant(struct verification *verification, struct weft_err *err)
-{
-    int32_t after = 0;
-    enum weft_rc rc = WEFT_OK;
-    for (bool more = true; more && !rc;) {
-        struct weft_call call;
-        struct weft_rows rows = {0};
-        *weft_call_erase_tenants(&call, verification->arena) = (struct weft_erase_tenants_in){
-            .namespace = verification->row->namespace, .after = after, .most = TENANTS};
-        rc = weft_tx_once(verification->engine, WEFT_TX_READ, &call, verification->arena, &rows,
-                          err);
-        const struct weft_erase_tenants_out *row = weft_out_erase_tenants(&rows);
-        for (size_t i = 0; i < rows.count && !rc; i++) {
-            after = row[i].id;
-            if (is_subject(verification, row[i].text))
-                rc = look_for_tenant(verification, row[i].id, err);
-        }
-        more = rows.count == TENANTS;
-    }
-    return rc;
-}
-
-static bool has_subject(const struct verification *verification, const char *tags,
-                        struct weft_arena *arena)
-{
-    size_t count = 0;
-    const struct weft_tag *tag = tags ? weft_tags_parse(tags, arena, &count) : NULL;
-    for (size_t i = 0; i < count; i++)
-        if (is_subject(verification, weft_arena_printf(arena, "%s:%s", tag[i].key, tag[i].value)))
-            return true;
-    return false;
-}
-
-static enum weft_rc verify_tag(struct verification *verification, struct weft_err *err)
-{
-    struct weft_erase_tags_in in = {.most = LOOK / 10};
-    enum weft_rc rc = WEFT_OK;
-    for (bool more = true; more && !rc;) {
-        struct weft_arena *arena = weft_arena_new();
-        struct weft_call call;
-        struct weft_rows rows = {0};
-        *weft_call_erase_tags(&call, arena) = in;
-        rc = weft_tx_once(verification->engine, WEFT_TX_READ, &call, arena, &rows, err);
-        const struct weft_erase_tags_out *row = weft_out_erase_tags(&rows);
-        for (size_t i = 0; i < rows.count && !rc; i++) {
-            in.after = row[i].id;
-            verification->found += row[i].namespace == verification->row->namespace &&
-                                   row[i].created <= verification->row->asked &&
-                                   has_subject(verification, row[i].tags, arena);
-        }
-        more = rows.count > 0;
-        weft_arena_free(arena);
-    }
-    return rc;
-}
-
-enum weft_rc weft_engine_erasure_verify(struct weft_engine *engine,
-                                        const struct weft_erasure_asking *asking,
-                                        struct weft_arena *arena, struct weft_erasure *ret_erasure,
-                                        struct weft_err *err)
-{
-    struct verification verification = {.engine = engine, .arena = arena};
-    enum weft_rc rc = read_row(engine, asking, arena, &verification.row, err);
-    if (rc)
-        return rc;
-    if (!verification.row->finished.set)
-        return weft_hint(err, weft_fail(err, WEFT_CONFLICT, "the erasure is not done yet"),
-                         "wait until its state is done");
-    if (verification.row->secret.size != WEFT_RECEIPT_SECRET)
-        return weft_fail(err, WEFT_CONFLICT, "the receipt is damaged: its secret is not whole");
-    rc = verification.row->sort == WEFT_ERASURE_TENANT ? verify_tenant(&verification, err)
-                                                       : verify_tag(&verification, err);
-    struct weft_call call;
-    *weft_call_erasure_verified(&call, arena) =
-        (struct weft_erasure_verified_in){.id = asking->id,
-                                          .verified = weft_clock_now(engine->clock),
-                                          .remains = (int64_t)verification.found};
-    if (!rc)
-        rc = weft_tx_once(engine, WEFT_TX_WRITE, &call, arena, NULL, err);
-    return rc ? rc : weft_engine_erasure(engine, asking, arena, ret_erasure, err);
 }

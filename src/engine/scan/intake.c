@@ -250,6 +250,7 @@ enum weft_rc weft_submission_end(struct weft_tx *tx, struct weft_submission *con
             in->row[i].error_message = answer->err->text;
         }
         in->row[i].payload = (struct weft_blob){item[i]->spec.payload, item[i]->spec.payload_size};
+        in->row[i].tags = item[i]->spec.tags;
         in->row[i].span = weft_span_of(&span[i]);
     }
     return weft_tx_run(tx, &call, 1, &rows, err);
@@ -274,14 +275,27 @@ struct intake {
     struct weft_submit_result *answer;
 };
 
+/* The tags of a refused row, if they are good: an erasure finds its payload by them. */
+static void keep_tags(const char *text, struct weft_arena *arena, struct weft_spec *filed)
+{
+    struct weft_err err;
+    const char *canonical;
+    if (text && !read_tags(text, arena, filed, &err) &&
+        !weft_tags_text(filed->tags, filed->tag_count, arena, &canonical, &err))
+        return;
+    filed->tags = NULL;
+    filed->tag_count = 0;
+}
+
 /*
  * What a refused row is filed under: its own names where they are names. A kind that weft carries
  * out itself is none for a row whose payload may be the reason.
  */
 static enum weft_rc file_refused(struct intake *intake, const struct weft_spec *spec,
-                                 struct weft_submission *item, struct weft_err *err)
+                                 const char *tags, struct weft_submission *item,
+                                 struct weft_err *err)
 {
-    const struct weft_spec filed = {
+    struct weft_spec filed = {
         .ns = spec->ns && weft_name_valid(spec->ns) ? spec->ns : "default",
         .lane = spec->lane && weft_name_valid(spec->lane) ? spec->lane : NULL,
         .kind = spec->kind && weft_name_valid(spec->kind) && !weft_kind_is_carried(spec->kind)
@@ -289,7 +303,9 @@ static enum weft_rc file_refused(struct intake *intake, const struct weft_spec *
                     : "invalid",
         .payload = spec->payload,
         .payload_size = spec->payload_size,
+        .tenant = spec->tenant && weft_name_valid(spec->tenant) ? spec->tenant : NULL,
     };
+    keep_tags(tags, intake->arena, &filed);
     return weft_spec_resolve(&filed, "default", intake->now_us, intake->arena, &item->spec, err);
 }
 
@@ -321,7 +337,7 @@ static enum weft_rc sort_rows(struct intake *intake, const struct weft_rows *row
             answer->err = weft_err_dup(intake->arena, &story);
             answer->rc = rc;
             item = &intake->refused[intake->refused_count++];
-            enum weft_rc failed = file_refused(intake, &spec, item, err);
+            enum weft_rc failed = file_refused(intake, &spec, row->tags, item, err);
             if (failed)
                 return failed;
         } else {

@@ -250,8 +250,12 @@ static enum MHD_Result on_request(void *context, struct MHD_Connection *connecti
 static void log_access(const struct weft_link *link, bool delivered)
 {
     const struct weft_request *request = &link->request;
-    /* A token in a path is a secret: what was asked for is shown as the route has it. */
-    bool secret = request->route && strstr(request->route->op->path, "{token}");
+    /*
+     * A token in a path is a secret, and the name of a gate may say whom it is about, which no
+     * erasure could remove from a log: such a path is shown as the route has it.
+     */
+    bool secret = request->route && (strstr(request->route->op->path, "{token}") ||
+                                     strstr(request->route->op->path, "{gate}"));
     const char *target = secret ? request->route->op->path : link->target;
     size_t path = strcspn(target, "?#");
     char shown[200];
