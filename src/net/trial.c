@@ -40,7 +40,7 @@ struct trial {
 struct weft_trials {
     struct weft_server *server;
     pthread_mutex_t lock; /* over all below, and the end of each trial */
-    TAILQ_HEAD(, trial) all;
+    TAILQ_HEAD(trial_list, trial) all;
     struct weft_crowd *crowd; /* NULL: there was no trial yet */
     char *pem;                /* owned: what it trusts besides the system's, or NULL */
 };

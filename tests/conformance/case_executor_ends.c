@@ -138,6 +138,32 @@ CASE(executor_fails_broken_streams)
     stage_finish(f->a);
 }
 
+CASE(executor_fails_without_memory)
+{
+    static const struct weft_crowd_end stopped = {.status = 200, .sent = true, .aborted = true};
+    enum { TOO_MUCH = 257 << 20 }; /* WEFT_EXECUTOR_BYTES and more; it is not looked at */
+    stage_begin(f);
+    struct weft_id id = stage_call(f, "one");
+    stage_turns(2);
+    const struct weft_crowd_call *call = &stage.transfer[0].call;
+    bool enough = false;
+    call->ops->head(call->context, 200, NULL, 0);
+    ok(!call->ops->data(call->context, "x", TOO_MUCH, &enough) && !enough, "there is no room");
+    stage_end(&stage.transfer[0], &stopped);
+    stage_turns(1);
+    struct weft_execution failed = describe(f, &id);
+    is_int(failed.state, WEFT_STATE_DELAYED, "a GET is made again later");
+    expect_last_attempt(f, &id,
+                        &(struct weft_attempt){.ended = "failed", .error_class = "http_memory"});
+    is_int(stage_health("one").breaker, WEFT_ENDPOINT_CLOSED, "the endpoint is not to blame");
+    id = stage_call(f, "one");
+    stage_turns(2);
+    stage_answer(&stage.transfer[1], 200, "text/plain", "x");
+    stage_turns(1);
+    is_int(state_of(f, &id), WEFT_STATE_SUCCEEDED, "there is room again");
+    stage_finish(f->a);
+}
+
 CASE(executor_folds_streams)
 {
     stage_begin(f);

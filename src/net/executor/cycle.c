@@ -51,6 +51,7 @@ static void gather(struct weft_executor *executor, enum weft_outgoing_end outcom
     size_t bytes = 0;
     batch->count = 0;
     TAILQ_FOREACH (out, &executor->over, link) {
+        /* cppcheck-suppress uninitvar; the loop sets it */
         if (out->outcome != outcome || (out->delay_ms > 0) != delays)
             continue;
         bytes += out->result.size;

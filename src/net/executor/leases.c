@@ -63,6 +63,7 @@ enum weft_rc weft_executor_renew(struct weft_executor *executor, struct weft_err
     struct weft_outgoing *out;
     size_t count = 0;
     TAILQ_FOREACH (out, &executor->running, link) {
+        /* cppcheck-suppress uninitvar; the loop sets it */
         if (count == WEFT_BATCH_MAX || out->lease_us + RENEW_US - EARLY_US > now_us)
             break;
         item[count] = (struct weft_renew){
