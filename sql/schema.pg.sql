@@ -52,6 +52,7 @@ CREATE TABLE weft.batch (
     retry bigint,
     retry_to uuid,
     looked bigint NOT NULL DEFAULT 0,
+    look_at bigint NOT NULL DEFAULT 0,
     deleted bigint,
     CONSTRAINT batch_pkey PRIMARY KEY (id)
 );

@@ -104,7 +104,7 @@ struct weft_model {
     const char *endpoint;
     const char *lane;        /* NULL: named as the model, or "models" for "*" */
     int32_t max_running;     /* of its lane; 0: no limit */
-    const char *escalate_to; /* NULL: others are refused */
+    const char *escalate_to; /* lines that wait late in their window go to that model; NULL: none */
 };
 
 /* Makes a model or replaces it, for batches whose lines have not been read yet. */

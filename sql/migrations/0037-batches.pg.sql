@@ -10,7 +10,7 @@
 --   retried   when a retry was last asked for
 --   retry     lines that ended badly until then are being brought back; NULL: no retry is under way
 --   retry_to  the last line that it has looked at; NULL: none
---   looked    when it was last seen whether its lines have to hurry
+--   looked    when it was last seen whether its lines have to hurry; look_at: when that is due again
 CREATE TABLE weft.batch (
     id        uuid   NOT NULL PRIMARY KEY,
     namespace int    NOT NULL,
@@ -38,6 +38,7 @@ CREATE TABLE weft.batch (
     retry     bigint,
     retry_to  uuid,
     looked    bigint NOT NULL DEFAULT 0,
+    look_at   bigint NOT NULL DEFAULT 0,
     deleted   bigint
 );
 CREATE INDEX batch_shown ON weft.batch (namespace, id) WHERE deleted IS NULL;

@@ -27,6 +27,7 @@ CREATE TABLE batch (
     retry     INTEGER,
     retry_to  BLOB,
     looked    INTEGER NOT NULL DEFAULT 0,
+    look_at   INTEGER NOT NULL DEFAULT 0,
     deleted   INTEGER
 );
 CREATE INDEX batch_shown ON batch (namespace, id) WHERE deleted IS NULL;

@@ -8,22 +8,22 @@ INSERT INTO weft.batch (id, namespace, file, endpoint, span, metadata, phase, at
 VALUES (:id, :namespace, :file, :endpoint, :span, :metadata, 0, 0, 0, 0, '', :now, :expires, 0, 0, 0, 0);
 
 -- name: batch_read (namespace int, id uuid)
--- returns: id uuid, file uuid, endpoint text, span text, metadata text?, phase smallint, at bigint, line bigint, last uuid?, requests bigint, flaws text, created bigint, expires bigint, opened bigint?, finished bigint?, frozen bigint?, wanted bigint?, succeeded bigint, failed bigint, expired bigint, cancelled bigint, namespace int, flow_state smallint?, flow_finished bigint?, flow_cancel smallint?, ns text, retried bigint?, retry bigint?, retry_to uuid?
+-- returns: id uuid, file uuid, endpoint text, span text, metadata text?, phase smallint, at bigint, line bigint, last uuid?, requests bigint, flaws text, created bigint, expires bigint, opened bigint?, finished bigint?, frozen bigint?, wanted bigint?, succeeded bigint, failed bigint, expired bigint, cancelled bigint, namespace int, flow_state smallint?, flow_finished bigint?, flow_cancel smallint?, ns text, retried bigint?, retry bigint?, retry_to uuid?, looked bigint, look_at bigint
 -- namespace 0: of any.
 SELECT b.id, b.file, b.endpoint, b.span, b.metadata, b.phase, b.at, b.line, b.last, b.requests, b.flaws, b.created,
        b.expires, b.opened, b.finished, b.frozen, b.wanted, b.succeeded, b.failed, b.expired, b.cancelled, b.namespace,
        f.state, f.finished, f.cancel, (SELECT x.text FROM weft.name x WHERE x.id = b.namespace),
-       b.retried, b.retry, b.retry_to
+       b.retried, b.retry, b.retry_to, b.looked, b.look_at
   FROM weft.batch b LEFT JOIN weft.flow f ON f.id = b.id
  WHERE b.id = :id AND (:namespace = 0 OR b.namespace = :namespace) AND b.deleted IS NULL;
 
 -- name: batches_list (namespace int, after uuid, most int)
--- returns: id uuid, file uuid, endpoint text, span text, metadata text?, phase smallint, at bigint, line bigint, last uuid?, requests bigint, flaws text, created bigint, expires bigint, opened bigint?, finished bigint?, frozen bigint?, wanted bigint?, succeeded bigint, failed bigint, expired bigint, cancelled bigint, namespace int, flow_state smallint?, flow_finished bigint?, flow_cancel smallint?, ns text, retried bigint?, retry bigint?, retry_to uuid?
+-- returns: id uuid, file uuid, endpoint text, span text, metadata text?, phase smallint, at bigint, line bigint, last uuid?, requests bigint, flaws text, created bigint, expires bigint, opened bigint?, finished bigint?, frozen bigint?, wanted bigint?, succeeded bigint, failed bigint, expired bigint, cancelled bigint, namespace int, flow_state smallint?, flow_finished bigint?, flow_cancel smallint?, ns text, retried bigint?, retry bigint?, retry_to uuid?, looked bigint, look_at bigint
 -- Newest first, behind `after`.
 SELECT b.id, b.file, b.endpoint, b.span, b.metadata, b.phase, b.at, b.line, b.last, b.requests, b.flaws, b.created,
        b.expires, b.opened, b.finished, b.frozen, b.wanted, b.succeeded, b.failed, b.expired, b.cancelled, b.namespace,
        f.state, f.finished, f.cancel, (SELECT x.text FROM weft.name x WHERE x.id = b.namespace),
-       b.retried, b.retry, b.retry_to
+       b.retried, b.retry, b.retry_to, b.looked, b.look_at
   FROM weft.batch b LEFT JOIN LATERAL (SELECT state, finished, cancel FROM weft.flow WHERE id = b.id OFFSET 0) f ON true
  WHERE b.namespace = :namespace AND b.id < :after AND b.deleted IS NULL
  ORDER BY b.namespace DESC, b.id DESC LIMIT :most;
@@ -106,12 +106,12 @@ UPDATE weft.batch SET retry = CASE WHEN :done THEN NULL ELSE retry END, retry_to
 UPDATE weft.batch SET deleted = :now WHERE id = :id AND deleted IS NULL RETURNING id;
 
 -- name: batches_active (ns int, after uuid, most int)
--- returns: id uuid, phase smallint, flow_state smallint?, flow_cancel smallint?, wanted bigint?, retry bigint?, left_over bool, ns text
+-- returns: id uuid, phase smallint, flow_state smallint?, flow_cancel smallint?, wanted bigint?, retry bigint?, left_over bool, ns text, look_at bigint
 -- Batches that are being written, or whose flow is open or has just ended, in the order of their ids. left_over: it was
 -- deleted, and its flow is seen all the same.
 SELECT b.id, b.phase, f.state, f.cancel, b.wanted, b.retry,
        b.deleted IS NOT NULL AND coalesce(f.state >= 0 AND f.deleted IS NULL, false),
-       (SELECT x.text FROM weft.name x WHERE x.id = b.namespace)
+       (SELECT x.text FROM weft.name x WHERE x.id = b.namespace), b.look_at
   FROM weft.batch b LEFT JOIN LATERAL (SELECT state, deleted, cancel FROM weft.flow WHERE id = b.id OFFSET 0) f ON true
  WHERE b.phase < 2 AND b.id > :after AND (:ns = 0 OR b.namespace = :ns)
    AND (b.deleted IS NULL OR (f.state >= 0 AND f.deleted IS NULL))
@@ -162,3 +162,91 @@ SELECT number, name, escalated FROM weft.batch_model WHERE batch = :batch ORDER 
 -- With the row of the batch locked.
 INSERT INTO weft.batch_model (batch, number, name)
 SELECT i.batch, i.number, i.name FROM unnest(:batch, :number, :name) AS i(batch, number, name);
+
+-- name: batches_orphaned (now bigint, flow uuid[])
+-- These flows are gone, and so are the lines of the batches that they were. A batch whose file could not be used never
+-- had lines that anyone saw: it stays until batches_old.
+UPDATE weft.batch b SET deleted = :now FROM unnest(:flow) AS i(flow)
+ WHERE b.id BETWEEN i.flow AND i.flow AND b.phase <> 3 AND b.deleted IS NULL;
+
+-- name: batches_old (now bigint, until bigint, batch int, ns int, first int, last int)
+-- returns: id uuid
+-- Batches whose file could not be used, when that was long ago.
+WITH m AS MATERIALIZED (
+    SELECT b.id FROM weft.batch b
+     WHERE b.phase = 3 AND b.deleted IS NULL AND b.finished <= :until AND @{of_flow b}
+     ORDER BY b.finished LIMIT :batch
+       FOR UPDATE SKIP LOCKED
+)
+UPDATE weft.batch u SET deleted = :now FROM m WHERE u.id BETWEEN m.id AND m.id RETURNING u.id;
+
+-- name: batches_removing (batch int, ns int, first int, last int)
+-- returns: id uuid
+-- Batches that were deleted and have no flow any more.
+SELECT b.id FROM weft.batch b
+ WHERE b.deleted IS NOT NULL AND @{of_flow b}
+   AND NOT EXISTS (SELECT 1 FROM weft.flow f WHERE f.id = b.id OFFSET 0)
+ ORDER BY b.id LIMIT :batch;
+
+-- name: purge_batches (batch uuid[], most int)
+-- returns: id uuid
+WITH m AS MATERIALIZED (
+    SELECT x.id FROM unnest(:batch) AS i(batch)
+     CROSS JOIN LATERAL (SELECT b.id FROM weft.batch b WHERE b.id = i.batch AND b.deleted IS NOT NULL
+                            FOR UPDATE SKIP LOCKED) x
+     LIMIT :most
+), models AS (
+    DELETE FROM weft.batch_model d USING m WHERE d.batch BETWEEN m.id AND m.id
+)
+DELETE FROM weft.batch d USING m WHERE d.id BETWEEN m.id AND m.id RETURNING d.id;
+
+-- name: batch_look (id uuid, was bigint, looked bigint, look_at bigint)
+-- returns: id uuid
+-- No row: another process has looked.
+UPDATE weft.batch SET looked = :looked, look_at = :look_at
+ WHERE id = :id AND look_at = :was AND phase = 1 AND deleted IS NULL RETURNING id;
+
+-- name: batch_pace (batch uuid, since bigint, priority smallint)
+-- returns: waiting bigint, raised bigint, ended bigint
+-- Lines that have not begun, of these the ones that stand before others, and lines that have ended since.
+SELECT count(*) FILTER (WHERE x.state = @ready), count(*) FILTER (WHERE x.state = @ready AND x.priority >= :priority),
+       count(*) FILTER (WHERE x.finished >= :since)
+  FROM (SELECT l.state, l.priority, o.finished
+          FROM weft.node n
+          LEFT JOIN LATERAL (SELECT state, priority FROM weft.live WHERE id = n.id OFFSET 0) l ON true
+          LEFT JOIN LATERAL (SELECT finished FROM weft.outcome WHERE id = n.id OFFSET 0) o ON true
+         WHERE n.flow = :batch AND n.k >= 0) x;
+
+-- name: batch_waiting (batch uuid, priority smallint, most int)
+-- returns: id uuid
+-- The first lines in the order of the file that wait, and have a lower priority.
+SELECT n.id FROM weft.node n
+ CROSS JOIN LATERAL (SELECT 1 FROM weft.live WHERE id = n.id AND state + 0 = @ready AND priority < :priority OFFSET 0) l
+ WHERE (n.flow, n.id) > (:batch, @{no_id}) AND n.flow <= :batch AND n.k >= 0
+ ORDER BY n.flow, n.id LIMIT :most;
+
+-- name: batch_movable (batch uuid, model smallint, after uuid, most int)
+-- returns: id uuid, ready bool, payload bytea?
+-- Lines of a model whose call is not under way, with the row of the batch locked. A line that is being claimed in this
+-- moment is passed over. The whole predicate stands where the row is locked: see pass.sql.
+SELECT n.id, l.state = @ready, (SELECT e.payload FROM weft.execution e WHERE e.id = n.id)
+  FROM weft.node n
+ CROSS JOIN LATERAL (SELECT x.state FROM weft.live x
+                      WHERE x.id = n.id AND x.state + 0 IN (@ready, @delayed) AND weft.at_rest(x.xmax)
+                        FOR UPDATE SKIP LOCKED) l
+ WHERE (n.flow, n.id) > (:batch, :after) AND n.flow <= :batch AND n.k >= 0 AND n.model = :model
+ ORDER BY n.flow, n.id LIMIT :most;
+
+-- name: batch_line_move (id uuid[], queue int[], lane int[], model smallint?[], payload bytea[], size int[])
+-- Lines that batch_movable has locked go to another queue, with what they send there.
+WITH item AS (
+    SELECT * FROM unnest(:id, :queue, :lane, :model, :payload, :size) AS i(id, queue, lane, model, payload, size)
+), fact AS (
+    UPDATE weft.execution e SET queue = i.queue, payload = i.payload FROM item i WHERE e.id BETWEEN i.id AND i.id
+), member AS (
+    UPDATE weft.node n SET model = i.model FROM item i WHERE n.id BETWEEN i.id AND i.id
+)
+UPDATE weft.live l SET queue = i.queue, lane = i.lane, size = i.size FROM item i WHERE l.id BETWEEN i.id AND i.id;
+
+-- name: batch_model_escalated (batch uuid, number smallint, name text)
+UPDATE weft.batch_model SET escalated = :name WHERE batch = :batch AND number = :number;

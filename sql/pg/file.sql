@@ -79,3 +79,45 @@ WITH due AS MATERIALIZED (
      ORDER BY f.id LIMIT :batch FOR UPDATE SKIP LOCKED
 )
 UPDATE weft.file u SET deleted = :now FROM locked l WHERE u.id BETWEEN l.id AND l.id RETURNING u.id;
+
+-- name: files_removing (batch int, ns int, first int, last int)
+-- returns: id uuid
+SELECT f.id FROM weft.file f WHERE f.deleted IS NOT NULL AND @{of_flow f} ORDER BY f.deleted, f.id LIMIT :batch;
+
+-- name: purge_chunks (file uuid[], batch int)
+-- returns: removed bigint
+-- Chunks of files that were deleted, file after file. SKIP LOCKED on the chunks and nothing on the file: replicas share
+-- one large file. An upload adds no chunk to a file that was deleted: it locks the row first (file_touch).
+WITH taken AS MATERIALIZED (
+    SELECT m.file, m.at
+      FROM unnest(:file) AS i(file)
+     CROSS JOIN LATERAL (SELECT f.id FROM weft.file f WHERE f.id = i.file AND f.deleted IS NOT NULL OFFSET 0) x
+     CROSS JOIN LATERAL (SELECT c.file, c.at FROM weft.file_chunk c WHERE c.file = x.id
+                          ORDER BY c.at LIMIT :batch FOR UPDATE SKIP LOCKED) m
+     LIMIT :batch
+), gone AS (
+    DELETE FROM weft.file_chunk c USING taken t WHERE c.file BETWEEN t.file AND t.file AND c.at BETWEEN t.at AND t.at
+    RETURNING 1
+)
+SELECT count(*) FROM gone;
+
+-- name: purge_files (file uuid[])
+-- returns: id uuid
+-- The files themselves, of these, that have nothing left. A chunk that another transaction is about to remove still
+-- counts: then the file goes with a later batch.
+WITH m AS MATERIALIZED (
+    SELECT f.id FROM unnest(:file) AS i(file)
+     CROSS JOIN LATERAL (SELECT d.id FROM weft.file d
+                          WHERE d.id = i.file AND d.deleted IS NOT NULL
+                            AND NOT EXISTS (SELECT 1 FROM weft.file_chunk c WHERE c.file = d.id OFFSET 0)
+                            FOR UPDATE SKIP LOCKED) f
+)
+DELETE FROM weft.file d USING m WHERE d.id BETWEEN m.id AND m.id RETURNING d.id;
+
+-- name: purge_chunks_left (file uuid[], most int)
+-- returns: count bigint
+-- How many chunks are there all the same, up to most: others hold them. Locks nothing.
+SELECT count(*)
+  FROM (SELECT 1 FROM unnest(:file) AS i(file)
+         CROSS JOIN LATERAL (SELECT 1 FROM weft.file_chunk c WHERE c.file = i.file LIMIT :most) d
+         LIMIT :most) x;

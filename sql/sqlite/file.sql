@@ -67,3 +67,26 @@ UPDATE file SET deleted = :now
                 WHERE NOT f.sealed AND f.deleted IS NULL AND f.touched <= :before
                   AND (:ns = 0 OR f.namespace = :ns) ORDER BY f.touched LIMIT :batch)
 RETURNING id;
+
+-- name: files_removing (batch int, ns int, first int, last int)
+-- returns: id uuid
+SELECT f.id FROM file f WHERE f.deleted IS NOT NULL AND @{of_flow f} ORDER BY f.deleted, f.id LIMIT :batch;
+
+-- name: purge_chunks (file uuid[], batch int)
+-- returns: removed bigint
+DELETE FROM file_chunk
+ WHERE num IN (SELECT c.num FROM input i CROSS JOIN file f ON f.id = i.file CROSS JOIN file_chunk c ON c.file = f.id
+                WHERE f.deleted IS NOT NULL LIMIT :batch);
+SELECT changes();
+
+-- name: purge_files (file uuid[])
+-- returns: id uuid
+DELETE FROM file
+ WHERE id IN (SELECT i.file FROM input i) AND deleted IS NOT NULL
+   AND NOT EXISTS (SELECT 1 FROM file_chunk c WHERE c.file = file.id)
+RETURNING id;
+
+-- name: purge_chunks_left (file uuid[], most int)
+-- returns: count bigint
+SELECT count(*)
+  FROM (SELECT 1 FROM input i CROSS JOIN file_chunk c ON c.file = i.file LIMIT :most);

@@ -35,7 +35,8 @@ static const struct weft_wire_field model[] = {
     ROW("max_running", I32, max_running,
         "How many of its calls run at once, which is a setting of the lane; 0: no limit",
         .max = INT32_MAX),
-    ROW("escalate_to", TEXT, escalate_to, "Not used yet: null"),
+    ROW("escalate_to", TEXT, escalate_to,
+        "Lines that wait late in the window of their batch go to that model; null: to none"),
 };
 MESSAGE_TYPE(model, "Model", "Where the calls of a model go.", .answer = true, .request = true);
 #undef OF

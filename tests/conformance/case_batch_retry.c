@@ -8,6 +8,7 @@
 #include "base/arena.h"
 #include "base/clock.h"
 #include "engine/batch/batch_view.h"
+#include "engine/tx/tx.h"
 #include "weft/weft.h"
 
 #include <string.h>
@@ -271,7 +272,7 @@ CASE(batch_detail_by_model)
     is_int(infos.count, 0, "and not by another");
 }
 
-static void delete (struct fixture *f, const struct weft_id *id, enum weft_batch_status status)
+static void delete_batch(struct fixture *f, const struct weft_id *id, enum weft_batch_status status)
 {
     struct weft_batch batch;
     struct weft_batch_removed removed;
@@ -284,15 +285,92 @@ static void delete (struct fixture *f, const struct weft_id *id, enum weft_batch
            "again: there is none");
 }
 
+/* Runs the scanners that end and remove what was deleted. */
+static void remove_all(struct fixture *f)
+{
+    for (int i = 0; i < 8; i++) {
+        (void)run_pass(f, f->b, WEFT_SCANNER_CANCEL_BACKLOG);
+        (void)run_pass(f, f->a, WEFT_SCANNER_DEPENDENCY);
+        (void)run_pass(f, f->b, WEFT_SCANNER_PURGE);
+    }
+}
+
+static int64_t batch_rows(struct fixture *f, const struct weft_id *id)
+{
+    struct weft_call call;
+    struct weft_rows rows = {0}, models = {0};
+    *weft_call_batches_removing(&call, f->arena) =
+        (struct weft_batches_removing_in){.scope = {.batch = 100, .last = 255}};
+    is_int(weft_tx_once(f->b, WEFT_TX_READ, &call, f->arena, &rows, &f->err), WEFT_OK, "read");
+    weft_call_batch_models_read(&call, f->arena)->batch = *id;
+    is_int(weft_tx_once(f->b, WEFT_TX_READ, &call, f->arena, &models, &f->err), WEFT_OK, "read");
+    return (int64_t)(rows.count + models.count);
+}
+
 CASE(batch_deleted_while_it_runs)
 {
+    struct weft_id other = batches_running(f, 3, "24h");
+    is_int(batches_work(f, 10), 3, "another batch is done");
     struct weft_id id = batches_running(f, 1500, "24h");
     struct weft_claimed held = batches_take(f);
-    delete (f, &id, WEFT_BATCH_STATUS_IN_PROGRESS);
+    delete_batch(f, &id, WEFT_BATCH_STATUS_IN_PROGRESS);
     for (int i = 0; i < 5; i++) {
         (void)run_pass(f, f->b, WEFT_SCANNER_CANCEL_BACKLOG);
         (void)run_pass(f, f->a, WEFT_SCANNER_DEPENDENCY);
     }
     is_int(batches_work(f, 10), 0, "no line begins any more");
     expect_fenced(f, &held, WEFT_FENCE_CANCELLED);
+    ok(batch_rows(f, &id) > 0, "its rows are there");
+    remove_all(f);
+    is_int(batch_rows(f, &id), 0, "they are purged");
+    is_int(count_rows(f, &(struct weft_filter){.lane = "gpt"}), 3, "with all lines but the others");
+    batches_finish(f, &other);
+    batches_expect_files(f, &other, 3);
+}
+
+CASE(batch_deleted_while_it_is_written)
+{
+    bool more = false;
+    batches_model(f, "m");
+    struct weft_id id = batches_create(f, batches_file(f, 1500), "24h", NULL);
+    is_int(weft_engine_batch_step(f->a, &id, &more, &f->err), WEFT_OK, "a part");
+    delete_batch(f, &id, WEFT_BATCH_STATUS_VALIDATING);
+    is_int(batches_step(f, &id), 1, "no other part is written");
+    forward_ms(f, 601000);
+    remove_all(f);
+    is_int(batch_rows(f, &id), 0, "what was written is purged");
+    is_int(count_rows(f, &(struct weft_filter){.lane = "gpt"}), 0, "with its lines");
+}
+
+/* The process died between the two halves of a delete. */
+CASE(batch_deleted_by_halves)
+{
+    struct weft_id id = batches_running(f, 30, "24h");
+    run_sql_of(f, "UPDATE weft.batch SET deleted = 1", "UPDATE batch SET deleted = 1");
+    (void)run_pass(f, f->b, WEFT_SCANNER_BATCH_PROGRESS);
+    is_int(batches_work(f, 10), 0, "its lines are cancelled");
+    remove_all(f);
+    is_int(batch_rows(f, &id), 0, "and purged");
+}
+
+CASE(batch_goes_with_its_flow)
+{
+    struct weft_batch batch;
+    struct weft_id id = batches_running(f, 5, "24h");
+    struct weft_id failed = batches_create(f, batches_file(f, 0), "24h", NULL);
+    while (batches_work(f, 1000) > 0)
+        ;
+    batches_finish(f, &id);
+    (void)batches_step(f, &failed);
+    forward_ms(f, (int64_t)8 * 86400 * 1000);
+    (void)run_pass(f, f->a, WEFT_SCANNER_RETENTION);
+    remove_all(f);
+    is_int(weft_engine_batch(f->a, "default", &id, f->arena, &batch, &f->err), WEFT_NOT_FOUND,
+           "the batch was kept as long as its lines");
+    is_int(batches_look(f, &failed).status, WEFT_BATCH_STATUS_FAILED, "one that failed stays");
+    forward_ms(f, (int64_t)23 * 86400 * 1000);
+    remove_all(f);
+    is_int(weft_engine_batch(f->a, "default", &failed, f->arena, &batch, &f->err), WEFT_NOT_FOUND,
+           "for thirty days");
+    is_int(batch_rows(f, &failed), 0, "nothing is left");
 }

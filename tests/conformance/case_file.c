@@ -7,6 +7,8 @@
 #include "base/clock.h"
 #include "engine/batch/files.h"
 #include "engine/engine.h"
+#include "engine/ready/poll.h"
+#include "engine/scan/pass.h"
 #include "weft/weft.h"
 
 #include <string.h>
@@ -134,4 +136,50 @@ CASE(file_upload_that_broke_off_is_given_up)
     is_int(put(f, &slow, 4, "two\n"), WEFT_OK, "the slow one still goes on");
     weft_engine_file_give_up(f->a, &slow);
     is_int(seal(f, &slow, 0), WEFT_UNAVAILABLE, "what was given up is not sealed");
+}
+
+static uint64_t counted(const struct weft_pass_report *report, const char *name)
+{
+    for (size_t i = 0; i < report->counter_count; i++)
+        if (strcmp(report->counter[i].name, name) == 0)
+            return report->counter[i].value;
+    ok(false, "there is a counter %s", name);
+    return 0;
+}
+
+static bool purge_is_due(struct fixture *f)
+{
+    struct weft_poll poll;
+    is_int(weft_engine_poll(f->b, f->arena, &poll, &f->err), WEFT_OK, "poll");
+    return poll.due_us[WEFT_SCANNER_PURGE] != WEFT_NEVER;
+}
+
+CASE(file_that_is_deleted_is_purged)
+{
+    enum { CHUNKS = 150 };
+    struct weft_id kept = whole(f, 0), gone = begin(f), expiring = whole(f, f->now_us + 1000000);
+    for (int i = 0; i < CHUNKS; i++)
+        is_int(put(f, &gone, 2 * (uint64_t)i, "x\n"), WEFT_OK, "chunk %d", i);
+    is_int(seal(f, &gone, 0), WEFT_OK, "it is sealed");
+    ok(!purge_is_due(f), "nothing is deleted");
+    is_int(weft_engine_file_remove(f->a, "default", &gone, &f->err), WEFT_OK, "it is deleted");
+    ok(purge_is_due(f), "purge is due");
+    const struct weft_pass_config config = {.batch = 100};
+    struct weft_pass_report report = pass_with(f, WEFT_SCANNER_PURGE, &config);
+    is_int(counted(&report, "chunks"), 100, "a batch of chunks");
+    ok(report.more && counted(&report, "tombstones") == 0, "the file goes last");
+    report = pass_with(f, WEFT_SCANNER_PURGE, &config);
+    is_int(counted(&report, "chunks"), CHUNKS - 100, "the rest");
+    is_int(counted(&report, "tombstones"), 1, "and the file");
+    ok(!purge_is_due(f), "nothing is left to do");
+    forward_ms(f, 1000);
+    (void)run_pass(f, f->a, WEFT_SCANNER_FILE_EXPIRY);
+    report = run_pass(f, f->b, WEFT_SCANNER_PURGE);
+    ok(counted(&report, "chunks") == 2 && counted(&report, "tombstones") == 1,
+       "a file whose time has come goes the same way");
+    is_int(look(f, &expiring, "default"), WEFT_NOT_FOUND, "it is gone");
+    is_int(look(f, &kept, "default"), WEFT_OK, "the other one is there");
+    struct weft_file_chunk chunk;
+    is_int(weft_engine_file_read(f->a, &kept, 4, f->arena, &chunk, &f->err), WEFT_OK,
+           "with its chunks");
 }

@@ -226,6 +226,8 @@ enum weft_rc weft_engine_batch_step(struct weft_engine *engine, const struct wef
         rc = weft_batch_freeze(engine, &batch, err);
     } else if (batch.phase == WEFT_BATCH_RUNNING && batch.cancelling_us && !batch.flow_cancelled) {
         rc = cancel_flow(engine, &batch, err);
+    } else if (batch.phase == WEFT_BATCH_RUNNING && !batch.flow_cancelled) {
+        rc = weft_batch_hurry(engine, &batch, ret_more, err);
     }
     weft_arena_free(arena);
     return rc;

@@ -7,7 +7,8 @@
  * the custom_id of its line. So cancel, deadlines and the exact end are those of flows. A batch
  * adds the members in parts, where any process goes on after a crash (batch_write.c), its own
  * counts, which are final when the flow has ended, and its lines in the order of the file
- * (batch_read.c), and retries of lines (batch_retry.c). Its id is that of its flow.
+ * (batch_read.c), retries of lines (batch_retry.c), and lines that keep up with its window
+ * (batch_hurry.c, batch_escalate.c). Its id is that of its flow.
  */
 
 #include "base/base.h"
@@ -23,6 +24,7 @@ enum {
     WEFT_BATCH_METADATA_KEY_MAX = 64,
     WEFT_BATCH_METADATA_VALUE_MAX = 512,
     WEFT_BATCH_WINDOW_MAX_S = 30 * 86400,
+    WEFT_BATCH_MODELS_MAX = 100, /* that are counted apart */
 };
 
 /* Stored: never renumber. */
@@ -58,6 +60,7 @@ struct weft_batch {
     weft_usec created_us, expires_us, opened_us, finished_us, cancelling_us, retried_us;
     weft_usec retry_us;      /* lines that ended badly until then are brought back; 0: none is */
     struct weft_id retry_to; /* zeros: it has not begun */
+    weft_usec looked_us, look_at_us;                /* by weft_batch_hurry() */
     uint64_t succeeded, failed, expired, cancelled; /* members that ended so */
     uint64_t running;                               /* of a batch that has not ended */
 };
@@ -99,8 +102,8 @@ WEFT_MUST_CHECK enum weft_rc weft_engine_batch_cancel(struct weft_engine *engine
 
 /*
  * Does the next piece of work that a batch has: writes a part of its members, opens its flow,
- * cancels it, brings lines back that are retried, or makes its counts final. Any process may do so
- * at the same time. *ret_more: there is more to do at once.
+ * cancels it, brings lines back that are retried, hurries lines, or makes its counts final. Any
+ * process may do so at the same time. *ret_more: there is more to do at once.
  */
 WEFT_MUST_CHECK enum weft_rc weft_engine_batch_step(struct weft_engine *engine,
                                                     const struct weft_id *id, bool *ret_more,
@@ -153,6 +156,17 @@ int64_t weft_batch_window(const char *text);
  */
 WEFT_MUST_CHECK enum weft_rc weft_batch_delete_flow(struct weft_engine *engine, const char *ns,
                                                     const struct weft_id *id, struct weft_err *err);
+/*
+ * If a look is due: puts lines that wait before others, if the window asks for that, and moves
+ * lines to another model late in it (core/batch_pace.h). *ret_more: there are more lines to move.
+ */
+WEFT_MUST_CHECK enum weft_rc weft_batch_hurry(struct weft_engine *engine,
+                                              const struct weft_batch *batch, bool *ret_more,
+                                              struct weft_err *err);
+/* Moves the next lines of models that name another one for that; *ret_more: there are more. */
+WEFT_MUST_CHECK enum weft_rc weft_batch_escalate(struct weft_engine *engine,
+                                                 const struct weft_batch *batch, bool *ret_more,
+                                                 struct weft_err *err);
 /* Brings back the next lines of a retry that is under way; *ret_more: it has not come to the end.
  */
 WEFT_MUST_CHECK enum weft_rc weft_batch_bring_back(struct weft_engine *engine,

@@ -93,6 +93,8 @@ static struct weft_batch batch_of(const struct weft_batch_read_out *row)
                                .retried_us = row->retried.value,
                                .retry_us = row->retry.value,
                                .retry_to = row->retry_to.value,
+                               .looked_us = row->looked,
+                               .look_at_us = row->look_at,
                                .succeeded = (uint64_t)row->succeeded,
                                .failed = (uint64_t)row->failed,
                                .expired = (uint64_t)row->expired,

@@ -27,9 +27,10 @@
 #include "weft/weft.h"
 #include "wire/wire.h"
 
-enum { PAGE = 1000 };                /* lines of one step */
-#define AT_ONCE_US (2 * WEFT_SECOND) /* a call brings lines back for so long, and leaves the rest  \
-                                      */
+enum { PAGE = 1000 }; /* lines of one step */
+#define AT_ONCE_US                                                                                 \
+    (2 * WEFT_SECOND) /* a call brings lines back for so long, and leaves the rest                 \
+                       */
 
 /* ---- The mark -------------------------------------------------------------------------------- */
 

@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/id.h"
 #include "core/batch_line.h"
+#include "core/batch_payload.h"
 #include "core/spec.h"
 #include "engine/batch/files.h"
 #include "engine/batch/models.h"
@@ -26,8 +27,6 @@
 enum {
     PART_REQUESTS = 1000,
     PART_BYTES = 4 << 20,
-    PAYLOAD_EXTRA = 1024, /* what a payload has besides the body */
-    MODELS_MAX = 100,     /* of a batch that are counted apart */
 };
 
 /* A part of the file, from `batch` on. */
@@ -64,21 +63,6 @@ static enum weft_rc find_model(struct part *part, const char *name, struct weft_
     return weft_model_find(part->engine, part->batch->ns_id, name, part->arena, &part->model, err);
 }
 
-/* The url without the /v1 that the base of an endpoint ends with. */
-static const char *payload_of(const struct part *part, const struct weft_batch_line *line,
-                              size_t *ret_size)
-{
-    size_t room = line->body.size + PAYLOAD_EXTRA;
-    char *text = weft_arena_alloc(part->arena, 1, room);
-    int head =
-        snprintf(text, room, "{\"endpoint\":\"%s\",\"path\":\"%s\",\"method\":\"POST\",\"body\":",
-                 part->model->endpoint, line->url + strlen("/v1"));
-    memcpy(text + head, line->body.text, line->body.size);
-    text[(size_t)head + line->body.size] = '}';
-    *ret_size = (size_t)head + line->body.size + 1;
-    return text;
-}
-
 static enum weft_rc take_line(struct part *part, const char *text, size_t size,
                               struct weft_err *err)
 {
@@ -106,7 +90,8 @@ static enum weft_rc take_line(struct part *part, const char *text, size_t size,
     *node = (struct weft_node){.name = line.custom_id};
     node->spec = (struct weft_spec){
         .kind = "http", .lane = part->model->lane, .deadline_us = part->batch->expires_us};
-    node->spec.payload = payload_of(part, &line, &node->spec.payload_size);
+    node->spec.payload =
+        weft_batch_payload(part->model->endpoint, &line, part->arena, &node->spec.payload_size);
     part->bytes += node->spec.payload_size;
     return WEFT_OK;
 }
@@ -175,21 +160,22 @@ static enum weft_rc resolve(struct writing *writing, struct weft_err *err)
 static enum weft_rc put_models(struct weft_tx *tx, const struct part *part, int16_t *number,
                                struct weft_err *err)
 {
-    const char *name[MODELS_MAX];
+    const char *name[WEFT_BATCH_MODELS_MAX];
     struct weft_call call;
     struct weft_rows rows = {0};
     weft_call_batch_models_read(&call, tx->arena)->batch = part->batch->id;
     enum weft_rc rc = weft_tx_run(tx, &call, 1, &rows, err);
     if (rc)
         return rc;
-    size_t known = rows.count < MODELS_MAX ? rows.count : MODELS_MAX, count = known, at = 0;
+    size_t known = rows.count < WEFT_BATCH_MODELS_MAX ? rows.count : WEFT_BATCH_MODELS_MAX,
+           count = known, at = 0;
     for (size_t i = 0; i < known; i++)
         name[i] = weft_out_batch_models_read(&rows)[i].name;
     for (size_t line = 0; line < part->count; line++) {
         if (at >= count || strcmp(name[at], part->named[line]) != 0) /* else as the line before */
             for (at = 0; at < count && strcmp(name[at], part->named[line]) != 0;)
                 at++;
-        if (at == count && count < MODELS_MAX)
+        if (at == count && count < WEFT_BATCH_MODELS_MAX)
             name[count++] = part->named[line];
         number[line] = (int16_t)(at < count ? at + 1 : 0);
     }

@@ -26,6 +26,10 @@ static enum weft_rc no_model(const char *name, struct weft_err *err)
     return weft_fail_field(err, WEFT_NOT_FOUND, "model", "there is no model '%s'", name);
 }
 
+static enum weft_rc read_one(struct weft_engine *engine, int32_t ns, const char *name,
+                             struct weft_arena *arena, struct weft_model *ret_model,
+                             bool *ret_found, struct weft_err *err);
+
 /* ---- Putting --------------------------------------------------------------------------------- */
 
 /* Other settings of the lane stay as they are. */
@@ -49,6 +53,29 @@ static enum weft_rc put_limit(struct weft_engine *engine, const char *ns,
     return rc;
 }
 
+/* Lines are moved once: the other model names no further one. */
+static enum weft_rc check_escalation(struct weft_engine *engine, int32_t ns,
+                                     const struct weft_model *model, struct weft_arena *arena,
+                                     struct weft_err *err)
+{
+    struct weft_model other = {0};
+    bool found = false;
+    if (!model->escalate_to)
+        return WEFT_OK;
+    if (strcmp(model->escalate_to, model->name) == 0 || is_default(model->escalate_to))
+        return weft_invalid(err, "escalate_to", "escalate_to must name another model");
+    enum weft_rc rc = read_one(engine, ns, model->escalate_to, arena, &other, &found, err);
+    if (!rc && !found)
+        rc = weft_hint(
+            err, weft_invalid(err, "escalate_to", "there is no model '%s'", model->escalate_to),
+            "put that model first");
+    if (!rc && other.escalate_to)
+        rc = weft_invalid(err, "escalate_to",
+                          "the model '%s' escalates to '%s': lines are moved only once",
+                          model->escalate_to, other.escalate_to);
+    return rc;
+}
+
 enum weft_rc weft_engine_model_put(struct weft_engine *engine, const char *ns,
                                    const struct weft_model *model, struct weft_err *err)
 {
@@ -63,8 +90,6 @@ enum weft_rc weft_engine_model_put(struct weft_engine *engine, const char *ns,
         rc = weft_name_check(model->endpoint, "endpoint", err);
     if (!rc)
         rc = weft_name_check(resolved.lane, "lane", err);
-    if (!rc && model->escalate_to)
-        rc = weft_invalid(err, "escalate_to", "escalate_to is not supported: it must be null");
     if (!rc && model->max_running < 0)
         rc = weft_invalid(err, "max_running", "max_running must not be negative");
     if (!rc)
@@ -73,10 +98,17 @@ enum weft_rc weft_engine_model_put(struct weft_engine *engine, const char *ns,
         return rc;
     struct weft_arena *arena = weft_arena_new();
     struct weft_call call;
-    *weft_call_model_put(&call, arena) = (struct weft_model_put_in){.namespace = space.id,
-                                                                    .name = resolved.name,
-                                                                    .endpoint = resolved.endpoint,
-                                                                    .lane = resolved.lane};
+    rc = check_escalation(engine, space.id, &resolved, arena, err);
+    if (rc) {
+        weft_arena_free(arena);
+        return rc;
+    }
+    *weft_call_model_put(&call, arena) =
+        (struct weft_model_put_in){.namespace = space.id,
+                                   .name = resolved.name,
+                                   .endpoint = resolved.endpoint,
+                                   .lane = resolved.lane,
+                                   .escalate_to = resolved.escalate_to};
     rc = weft_tx_once(engine, WEFT_TX_WRITE, &call, arena, NULL, err);
     weft_arena_free(arena);
     return rc ? rc : put_limit(engine, ns, &resolved, err);
@@ -109,7 +141,10 @@ static enum weft_rc read_rows(struct weft_engine *engine, const struct weft_mode
 
 static struct weft_model model_of(const struct weft_models_read_out *row)
 {
-    return (struct weft_model){.name = row->name, .endpoint = row->endpoint, .lane = row->lane};
+    return (struct weft_model){.name = row->name,
+                               .endpoint = row->endpoint,
+                               .lane = row->lane,
+                               .escalate_to = row->escalate_to};
 }
 
 /* The model of this very name; *ret_found false: there is none. */
@@ -205,7 +240,9 @@ enum weft_rc weft_engine_model_remove(struct weft_engine *engine, const char *ns
     if (rc)
         return rc;
     const struct weft_model_remove_out *row = weft_out_model_remove(&rows);
-    *ret_model =
-        (struct weft_model){.name = row->name, .endpoint = row->endpoint, .lane = row->lane};
+    *ret_model = (struct weft_model){.name = row->name,
+                                     .endpoint = row->endpoint,
+                                     .lane = row->lane,
+                                     .escalate_to = row->escalate_to};
     return read_limits(engine, ns, ret_model, 1, arena, err);
 }

@@ -82,10 +82,10 @@ static const struct scanner {
             "processed", "settled", "cancelled", "removed", "folded")
     SCANNER(PURGE, purge, 600, WEFT_BATCH_MAX, 10 * WEFT_BATCH_MAX,
             TIMED | PARTITIONED | HEAVY | PAUSES,
-            "processed", "members", "edges", "tombstones", "skipped_locked", "errors")
+            "processed", "members", "edges", "chunks", "tombstones", "skipped_locked", "errors")
     SCANNER(FILE_EXPIRY, file_expiry, 60, WEFT_BATCH_MAX, WEFT_BATCH_MAX, 0, "processed")
     SCANNER(BATCH_PROGRESS, batch_progress, 2, 100, WEFT_BATCH_MAX, 0,
-            "looked", "written", "finished", "errors")
+            "looked", "written", "moved", "finished", "errors")
     SCANNER(ERASURE, erasure, 60, WEFT_BATCH_MAX, WEFT_BATCH_MAX, TIMED | HEAVY,
             "steps", "cancelled", "removed", "scrubbed", "flows", "finished", "skipped_locked")
     /* clang-format on */

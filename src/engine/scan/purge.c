@@ -4,9 +4,9 @@
  * The scanner `purge`: removes what is deleted for good, members first.
  *
  * It is the one place that removes such things. Others only make tombstones: a delete, by way of
- * the cancel of what still lives; retention, when its time has come; and cancel_backlog, of flows
- * whose submission was interrupted. A tombstone has no living member that anyone could see, and
- * nothing brings it back; what has none is never touched here.
+ * the cancel of what still lives; retention and file_expiry, when its time has come; and
+ * cancel_backlog, of flows whose submission was interrupted. A tombstone has no living member that
+ * anyone could see, and nothing brings it back; what has none is never touched here.
  *
  * A pass is one batch, so a server that stops waits for no more than that. The schedule puts a
  * pause between two batches, and runs the scanner for as long as there is more; after that the poll
@@ -27,10 +27,11 @@
 #define PASS_US (250 * WEFT_MS)
 
 /* The order of the table in pass.c. */
-enum { PROCESSED, MEMBERS, EDGES, TOMBSTONES, SKIPPED_LOCKED, ERRORS };
+enum { PROCESSED, MEMBERS, EDGES, CHUNKS, TOMBSTONES, SKIPPED_LOCKED, ERRORS };
 
 /* What is drained, in this order. */
-static const struct weft_purge_kind *const kinds[] = {&weft_purge_flows};
+static const struct weft_purge_kind *const kinds[] = {&weft_purge_flows, &weft_purge_files,
+                                                      &weft_purge_batches};
 
 struct batch {
     struct weft_pass *pass;
@@ -67,9 +68,11 @@ static void note(struct batch *batch, const struct weft_purged *purged)
 {
     uint64_t *count = batch->pass->count;
     size_t rows = purged->members > purged->edges ? purged->members : purged->edges;
-    count[PROCESSED] += purged->members + purged->tombstones;
+    rows += purged->chunks;
+    count[PROCESSED] += purged->members + purged->chunks + purged->tombstones;
     count[MEMBERS] += purged->members;
     count[EDGES] += purged->edges;
+    count[CHUNKS] += purged->chunks;
     count[TOMBSTONES] += purged->tombstones;
     batch->left -= rows < batch->left ? rows : batch->left;
     batch->full = purged->full;

@@ -17,7 +17,7 @@ struct weft_tombstones {
 
 /* What one transaction removed. */
 struct weft_purged {
-    size_t members, edges, tombstones;
+    size_t members, edges, chunks, tombstones;
     bool full; /* it took as much as it may: there may be more */
 };
 
@@ -39,6 +39,6 @@ struct weft_purge_kind {
                          size_t *ret_count, struct weft_err *err);
 };
 
-extern const struct weft_purge_kind weft_purge_flows;
+extern const struct weft_purge_kind weft_purge_flows, weft_purge_files, weft_purge_batches;
 
 #endif

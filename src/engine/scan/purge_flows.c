@@ -149,7 +149,14 @@ static enum weft_rc remove_whole(const struct removal *removal, struct weft_purg
         in->row[i].flow = removal->flow[i];
     enum weft_rc rc = weft_tx_run(removal->tx, &call, 1, &rows, err);
     purged->tombstones = rows.count;
-    return rc;
+    if (rc || rows.count == 0)
+        return rc;
+    struct weft_batches_orphaned_in *orphan =
+        weft_call_batches_orphaned(&call, removal->tx->arena, rows.count);
+    orphan->now = removal->tx->now_us;
+    for (size_t i = 0; i < rows.count; i++)
+        orphan->row[i].flow = weft_out_purge_flows(&rows)[i].id;
+    return weft_tx_run(removal->tx, &call, 1, NULL, err);
 }
 
 static enum weft_rc remove_flows(struct weft_tx *tx, const struct weft_tombstones *tombs,
