@@ -17,7 +17,7 @@ static enum weft_rc one_batch(struct weft *weft, enum weft_op op, const void *in
     const struct weft_op_call call = {
         .op = op, .in = in, .count = 1, .out = ret_batches ? batch : NULL, .arena = arena};
     enum weft_rc rc = weft_do(&(struct weft_via){.weft = weft}, &call, check, &arena, err);
-    if (!rc)
+    if (!rc && ret_batches) /* without it there was no room for the answer */
         *ret_batches = (struct weft_batch_infos){.item = batch, .count = 1, .arena = arena};
     return rc;
 }

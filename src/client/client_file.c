@@ -25,7 +25,7 @@ static enum weft_rc one_file(struct weft *weft, const struct weft_op_call *what,
     call.out = ret_files ? file : NULL;
     call.arena = arena;
     enum weft_rc rc = weft_do(&(struct weft_via){.weft = weft}, &call, check, &arena, err);
-    if (!rc)
+    if (!rc && ret_files) /* without it there was no room for the answer */
         *ret_files = (struct weft_file_infos){.item = file, .count = 1, .arena = arena};
     return rc;
 }

@@ -6,6 +6,7 @@ import re
 import struct
 
 from checks import Caller, same, server_of_its_own
+from harness import until
 
 
 def empty_bodies(bench):
@@ -214,6 +215,17 @@ def own_files(bench):
          "expires_ms", "a file that is gone at once")
 
 
+def own_batch(caller, batch):
+    """A new batch in weft's own words, to its end."""
+    path = "/v1/batches/" + batch["batch_id"]
+    until(lambda: caller.send("GET", path).json()["status"] == "in_progress", 30)
+    same(caller.send("POST", path + "/cancel", {}).json()["id"], batch["id"], "what was cancelled")
+    until(lambda: caller.send("GET", path).json()["status"] == "cancelled", 30)
+    same(caller.send("POST", path + "/retry").json()["retried"], 1, "lines that run again")
+    same(caller.send("DELETE", path).json()["id"], batch["id"], "what was deleted")
+    caller.send("GET", path, None, 404)
+
+
 def batches(bench):
     """batches: they are made, listed and cancelled as the document says, and so are models"""
     caller = Caller(bench, "batches-document")
@@ -238,6 +250,7 @@ def batches(bench):
     error = caller.send("POST", "/v1/batches", {"input_file_id": file, "endpoint": "/v1/y", "key": "k"}, 409).json()["error"]
     same(error["field"], "key", "the key of another batch")
     caller.send("POST", path + "/cancel", {})
+    own_batch(caller, own)
     caller.send("DELETE", "/v1/models/m")
     caller.send("GET", "/v1/models/m", None, 404)
 

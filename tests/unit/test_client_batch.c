@@ -166,9 +166,9 @@ static void bad_file(struct world *w)
     ok(weft_files(w->weft, NULL, 1, page.next, &last, &err) == WEFT_OK && last.count == 1 &&
            !last.next,
        "%s: and another one on the last", w->store);
-    ok(weft_file_remove(w->weft, &files.item->id, &err) == WEFT_OK &&
-           weft_file_remove(w->weft, &files.item->id, &err) == WEFT_NOT_FOUND,
-       "%s: a file is removed once", w->store);
+    enum weft_rc once = weft_file_remove(w->weft, &files.item->id, &err);
+    enum weft_rc twice = weft_file_remove(w->weft, &files.item->id, &err);
+    ok(once == WEFT_OK && twice == WEFT_NOT_FOUND, "%s: a file is removed once", w->store);
     weft_file_infos_free(&last);
     weft_file_infos_free(&page);
     weft_file_infos_free(&files);
@@ -191,8 +191,9 @@ static void models(struct world *w)
            found.item[1].max_running == 7,
        "%s: they have their lanes", w->store);
     weft_models_free(&found);
-    ok(weft_model_remove(w->weft, "*", &err) == WEFT_OK &&
-           weft_model_remove(w->weft, "*", &err) == WEFT_NOT_FOUND &&
+    enum weft_rc once = weft_model_remove(w->weft, "*", &err);
+    enum weft_rc twice = weft_model_remove(w->weft, "*", &err);
+    ok(once == WEFT_OK && twice == WEFT_NOT_FOUND &&
            weft_models(w->weft, "*", 0, NULL, &found, &err) == WEFT_NOT_FOUND,
        "%s: a model is removed once", w->store);
     ok(weft_model_put(w->weft, &(struct weft_model){.name = "a b", .endpoint = "e"}, &err) ==
@@ -329,8 +330,9 @@ static void batches(struct world *w, const char *file)
     ok(weft_batch_list(w->weft, NULL, &found, &err) == WEFT_OK && found.count == 1,
        "%s: all are listed", w->store);
     weft_batch_infos_free(&found);
-    ok(weft_batch_remove(w->weft, &id, &err) == WEFT_OK &&
-           weft_batch_remove(w->weft, &id, &err) == WEFT_NOT_FOUND &&
+    enum weft_rc once = weft_batch_remove(w->weft, &id, &err);
+    enum weft_rc twice = weft_batch_remove(w->weft, &id, &err);
+    ok(once == WEFT_OK && twice == WEFT_NOT_FOUND &&
            weft_batch_get(w->weft, &id, &found, &err) == WEFT_NOT_FOUND &&
            weft_batch_retry(w->weft, &id, &retried, &err) == WEFT_NOT_FOUND,
        "%s: it is removed once, and is seen no more", w->store);

@@ -20,32 +20,40 @@ static const struct weft_column columns[] = {
 };
 #undef AT
 
-static enum weft_exit list_files(struct weft_cli *cli)
+static enum weft_rc read_files(struct weft *weft, uint32_t left, struct weft_table *table,
+                               struct weft_json_writer *json, struct weft_err *err)
 {
-    struct weft_err err = {0};
-    struct weft *weft = weft_cli_open(cli);
-    uint32_t left = (uint32_t)weft_cli_i64(cli, "limit", 1, 10000, 50);
     char next[WEFT_CURSOR_TEXT] = "";
-    struct weft_json_out out;
-    struct weft_table *table =
-        weft_cli_json(cli) ? NULL : weft_table_new(cli, columns, WEFT_LEN(columns));
-    enum weft_rc rc = WEFT_OK;
-    if (!table)
-        weft_json_out_begin_items(&out);
     do {
         struct weft_file_infos files = {0};
         uint32_t page = left < WEFT_PAGE_MAX ? left : WEFT_PAGE_MAX;
-        rc = weft_files(weft, NULL, page, *next ? next : NULL, &files, &err);
+        enum weft_rc rc = weft_files(weft, NULL, page, *next ? next : NULL, &files, err);
+        if (rc)
+            return rc;
         for (size_t i = 0; i < files.count; i++) {
             if (table)
                 weft_table_row(table, &files.item[i]);
             else
-                weft_wire_write(&weft_wire_file, &files.item[i], &out.json);
+                weft_wire_write(&weft_wire_file, &files.item[i], json);
         }
         left -= (uint32_t)files.count;
         (void)snprintf(next, sizeof(next), "%s", files.next ? files.next : "");
         weft_file_infos_free(&files);
-    } while (!rc && left > 0 && *next);
+    } while (left > 0 && *next);
+    return WEFT_OK;
+}
+
+static enum weft_exit list_files(struct weft_cli *cli)
+{
+    struct weft_err err = {0};
+    struct weft *weft = weft_cli_open(cli);
+    struct weft_json_out out;
+    uint32_t most = (uint32_t)weft_cli_i64(cli, "limit", 1, 10000, 50);
+    struct weft_table *table =
+        weft_cli_json(cli) ? NULL : weft_table_new(cli, columns, WEFT_LEN(columns));
+    if (!table)
+        weft_json_out_begin_items(&out);
+    enum weft_rc rc = read_files(weft, most, table, &out.json, &err);
     if (table && rc)
         weft_table_free(table);
     else if (table)
