@@ -196,6 +196,8 @@ struct weft_id weft_erase_horizon(weft_usec asked_us);
 /* The arguments of erasure_note, as things stand. */
 void weft_erase_note(const struct weft_erase *erase, struct weft_call *ret_call,
                      struct weft_arena *arena);
+/* Stores where the order stands, with its counts. */
+WEFT_MUST_CHECK enum weft_rc weft_erase_store(struct weft_erase *erase, struct weft_err *err);
 const char *weft_erase_counts_text(const struct weft_erase *erase, struct weft_arena *arena);
 
 #endif

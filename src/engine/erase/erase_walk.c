@@ -370,5 +370,7 @@ enum weft_rc weft_erase_walk(struct weft_erase *erase, bool *ret_end, struct wef
     weft_arena_free(tx.arena);
     if (rc || erase->locked || step.more) /* a batch of the window may not be marked yet */
         return rc;
-    return weft_erase_batches_delete(erase, &found.batches, err);
+    uint64_t flows = erase->count[WEFT_ERASE_FLOWS];
+    rc = weft_erase_batches_delete(erase, &found.batches, err);
+    return rc || erase->count[WEFT_ERASE_FLOWS] == flows ? rc : weft_erase_store(erase, err);
 }
