@@ -201,9 +201,14 @@ SELECT count(*) FROM gone;
 -- returns: id uuid
 DELETE FROM weft.file WHERE id = :file RETURNING id;
 
--- name: erase_batch (id uuid)
+-- name: erase_batch_mark (now bigint, id uuid)
 -- returns: id uuid
-DELETE FROM weft.batch WHERE id = :id RETURNING id;
+-- Hides it; from here on no part of it is written, and `purge` may remove it when its flow is gone.
+UPDATE weft.batch SET deleted = :now WHERE id = :id AND deleted IS NULL RETURNING id;
+
+-- name: erase_batch (now bigint, id uuid)
+-- Whatever it carried goes; the row is left to `purge`.
+UPDATE weft.batch SET deleted = coalesce(deleted, :now), metadata = NULL, flaws = '' WHERE id = :id;
 
 -- name: erase_inbox (namespace text, after uuid, until uuid, most int)
 -- returns: id uuid, tenant text?, tags text?

@@ -139,9 +139,14 @@ SELECT changes();
 -- returns: id uuid
 DELETE FROM file WHERE id = :file RETURNING id;
 
--- name: erase_batch (id uuid)
+-- name: erase_batch_mark (now bigint, id uuid)
 -- returns: id uuid
-DELETE FROM batch WHERE id = :id RETURNING id;
+-- Hides it; from here on no part of it is written, and `purge` may remove it when its flow is gone.
+UPDATE batch SET deleted = :now WHERE id = :id AND deleted IS NULL RETURNING id;
+
+-- name: erase_batch (now bigint, id uuid)
+-- Whatever it carried goes; the row is left to `purge`.
+UPDATE batch SET deleted = coalesce(deleted, :now), metadata = NULL, flaws = '' WHERE id = :id;
 
 -- name: erase_budgets (namespace int, tenant text, instead text)
 -- returns: count bigint

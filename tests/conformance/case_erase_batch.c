@@ -125,8 +125,11 @@ CASE(erase_takes_batches_with_their_files)
     is_int(weft_engine_batch(f->b, "default", &other, f->arena, &done, &f->err), WEFT_OK, "look");
     is_int(done.succeeded, 3, "and comes to its end");
     is_int((int64_t)erase_verify(f, &order.id).remains, 0, "nothing remains");
-    run_sql_of(f, "UPDATE weft.batch SET metadata = '{\"a\":\"b\",\"user\":\"42\"}', created = 0",
-               "UPDATE batch SET metadata = '{\"a\":\"b\",\"user\":\"42\"}', created = 0");
+    run_sql_of(f,
+               "UPDATE weft.batch SET metadata = '{\"a\":\"b\",\"user\":\"42\"}', created = 0 "
+               "WHERE deleted IS NULL",
+               "UPDATE batch SET metadata = '{\"a\":\"b\",\"user\":\"42\"}', created = 0 "
+               "WHERE deleted IS NULL");
     is_int((int64_t)erase_verify(f, &order.id).remains, 1, "a batch that is put back is found");
 }
 

@@ -123,7 +123,7 @@ void weft_erase_note(const struct weft_erase *erase, struct weft_call *ret_call,
                                       .retired = erase->row.retired};
 }
 
-static enum weft_rc note(struct weft_erase *erase, struct weft_err *err)
+enum weft_rc weft_erase_store(struct weft_erase *erase, struct weft_err *err)
 {
     struct weft_call call;
     weft_erase_note(erase, &call, erase->arena);
@@ -197,7 +197,7 @@ static bool scour(struct weft_erase *erase)
     struct weft_err err;
     bool done = false;
     for (int tries = 0; tries < SCOUR_TRIES && !done; tries++) {
-        if (note(erase, &err))
+        if (weft_erase_store(erase, &err))
             return false;
         done = weft_pool_forget(erase->engine, &err) == WEFT_OK;
         if (!done)
@@ -242,7 +242,7 @@ static enum weft_rc end_walk(struct weft_erase *erase, struct weft_err *err)
     if (erase->row.found > 0) {
         erase->wait_us = WEFT_ERASE_WAIT_US;
         walk_anew(erase, WEFT_ERASURE_WALKS);
-        return note(erase, err);
+        return weft_erase_store(erase, err);
     }
     if (erase->tag || erase->tenant < 0)
         return drop_subject(erase, false, err);
@@ -251,7 +251,7 @@ static enum weft_rc end_walk(struct weft_erase *erase, struct weft_err *err)
     if (erase->row.phase == WEFT_ERASURE_WALKS) {
         rc = weft_erase_retire_name(erase, err);
         walk_anew(erase, WEFT_ERASURE_RETIRES);
-        return rc ? rc : note(erase, err);
+        return rc ? rc : weft_erase_store(erase, err);
     }
     rc = weft_erase_rename(erase, &renamed, err);
     return rc ? rc : drop_subject(erase, !renamed, err);

@@ -157,17 +157,17 @@ struct weft_erase_batches {
 WEFT_MUST_CHECK enum weft_rc weft_erase_batches_look(struct weft_erase *erase,
                                                      struct weft_erase_batches *ret_batches,
                                                      struct weft_err *err);
-/* Deletes the subject's, with their flows. */
-WEFT_MUST_CHECK enum weft_rc weft_erase_batches_delete(struct weft_erase *erase,
-                                                       const struct weft_erase_batches *batches,
-                                                       struct weft_err *err);
 /*
- * In the transaction of the step: removes those whose flow is gone, with their files. *ret_more: a
- * file has more chunks than one transaction removes, so the walk stays where it is.
+ * In the transaction of the step: removes the files of the subject's, and marks these as deleted.
+ * *ret_more: a file has more chunks than one transaction removes, so the walk stays where it is.
  */
 WEFT_MUST_CHECK enum weft_rc weft_erase_batches_remove(struct weft_tx *tx, struct weft_erase *erase,
                                                        const struct weft_erase_batches *batches,
                                                        bool *ret_more, struct weft_err *err);
+/* Behind that transaction: deletes the flows of those that it has marked. */
+WEFT_MUST_CHECK enum weft_rc weft_erase_batches_delete(struct weft_erase *erase,
+                                                       const struct weft_erase_batches *batches,
+                                                       struct weft_err *err);
 /* Hides a flow and cancels what lives of it; the scanners do the rest. */
 WEFT_MUST_CHECK enum weft_rc weft_erase_flow(struct weft_erase *erase, const struct weft_id *flow,
                                              struct weft_err *err);
@@ -196,6 +196,8 @@ struct weft_id weft_erase_horizon(weft_usec asked_us);
 /* The arguments of erasure_note, as things stand. */
 void weft_erase_note(const struct weft_erase *erase, struct weft_call *ret_call,
                      struct weft_arena *arena);
+/* Stores where the order stands, with its counts. */
+WEFT_MUST_CHECK enum weft_rc weft_erase_store(struct weft_erase *erase, struct weft_err *err);
 const char *weft_erase_counts_text(const struct weft_erase *erase, struct weft_arena *arena);
 
 #endif

@@ -7,11 +7,17 @@
  * user:42, and the pair "tenant": "acme" names the tenant. A file has neither; it is the subject's
  * when only batches of the subject read it. One that no batch reads belongs to nobody.
  *
+ * Its file goes first, because only the batch leads to it, and `purge` removes a deleted batch as
+ * soon as its flow is gone. Then it is marked as deleted, in the transaction of the step; its flow
+ * is deleted behind that, and what the row carried goes when the flow is gone, if the row is still
+ * there. A replica that dies in between leaves the row with its metadata, by which the next walk
+ * finds it.
+ *
  * A batch may still be written by any process. Each part of it updates the row of the batch where
  * that is not deleted, so the lock of that row decides: a part that has it first is committed when
- * batch_remove goes on, and its members are in the flow that is removed next; one that comes later
- * finds the batch deleted and writes nothing. The last part opens the flow, which is why the flow
- * is taken as one that is staged first, and then as one that is open.
+ * erase_batch_mark goes on, and its members are in the flow that is removed next; one that comes
+ * later finds the batch deleted and writes nothing. The last part opens the flow, which is why the
+ * flow is taken as one that is staged first, and then as one that is open.
  *
  * A batch that another client makes of a file which is being removed finds no file, as after any
  * delete of a file, and fails with file_not_found.
@@ -105,18 +111,14 @@ enum weft_rc weft_erase_flow(struct weft_erase *erase, const struct weft_id *flo
     return rc == WEFT_NOT_FOUND ? WEFT_OK : rc; /* it is deleted already, or gone */
 }
 
-static enum weft_rc delete_batch(struct weft_erase *erase, const struct weft_id *id,
-                                 struct weft_err *err)
+/* Of a batch that is marked as deleted. */
+static enum weft_rc delete_its_flow(struct weft_erase *erase, const struct weft_id *id,
+                                    struct weft_err *err)
 {
     struct weft_call call;
     struct weft_rows rows = {0};
-    *weft_call_batch_remove(&call, erase->arena) =
-        (struct weft_batch_remove_in){.now = weft_clock_now(erase->engine->clock), .id = *id};
-    enum weft_rc rc = weft_tx_once(erase->engine, WEFT_TX_WRITE, &call, erase->arena, NULL, err);
-    if (rc)
-        return rc;
     weft_call_erase_staged(&call, erase->arena)->flow = *id;
-    rc = weft_tx_once(erase->engine, WEFT_TX_WRITE, &call, erase->arena, &rows, err);
+    enum weft_rc rc = weft_tx_once(erase->engine, WEFT_TX_WRITE, &call, erase->arena, &rows, err);
     erase->count[WEFT_ERASE_FLOWS] += rc ? 0 : rows.count;
     return rc || rows.count > 0 ? rc : weft_erase_flow(erase, id, err);
 }
@@ -128,12 +130,9 @@ enum weft_rc weft_erase_batches_delete(struct weft_erase *erase,
     enum weft_rc rc = WEFT_OK;
     for (size_t i = 0; i < batches->count && !rc; i++) {
         const struct weft_erase_batches_out *row = &batches->row[i];
-        if (!is_mine(erase, row->metadata, row->created))
-            continue;
-        erase->row.found++;
-        bool removing = row->flow_state.set && row->flow_state.value == WEFT_FLOW_REMOVING;
-        if (row->flow_state.set && !removing)
-            rc = delete_batch(erase, &row->id, err);
+        bool removing = row->flow_state.value == WEFT_FLOW_REMOVING;
+        if (row->flow_state.set && !removing && is_mine(erase, row->metadata, row->created))
+            rc = delete_its_flow(erase, &row->id, err);
     }
     return rc;
 }
@@ -175,23 +174,25 @@ static enum weft_rc remove_file(struct weft_tx *tx, struct weft_erase *erase,
     return WEFT_OK;
 }
 
-/* The batch goes when nothing of its file is left, because nothing else leads to the file. */
 static enum weft_rc remove_batch(struct weft_tx *tx, struct weft_erase *erase,
                                  const struct weft_erase_batches_out *row, uint32_t *most,
                                  struct weft_err *err)
 {
     bool shared;
-    struct weft_call call;
-    struct weft_rows rows = {0};
+    struct weft_call call[2];
+    struct weft_rows rows[2] = {0};
     enum weft_rc rc = is_shared(tx, erase, &row->file, &shared, err);
     if (!rc && !shared)
         rc = remove_file(tx, erase, &row->file, most, err);
     if (rc || *most == 0)
         return rc;
-    weft_call_erase_batch(&call, tx->arena)->id = row->id;
-    rc = weft_tx_run(tx, &call, 1, &rows, err);
-    erase->count[WEFT_ERASE_BATCHES] += rc ? 0 : rows.count;
-    erase->count[WEFT_ERASE_SHARED_FILES] += !rc && shared && rows.count > 0;
+    *weft_call_erase_batch_mark(&call[0], tx->arena) =
+        (struct weft_erase_batch_mark_in){.now = tx->now_us, .id = row->id};
+    *weft_call_erase_batch(&call[1], tx->arena) =
+        (struct weft_erase_batch_in){.now = tx->now_us, .id = row->id};
+    rc = weft_tx_run(tx, call, row->flow_state.set ? 1 : 2, rows, err);
+    erase->count[WEFT_ERASE_BATCHES] += rc ? 0 : rows[0].count;
+    erase->count[WEFT_ERASE_SHARED_FILES] += !rc && shared && rows[0].count > 0;
     return rc;
 }
 
@@ -203,8 +204,10 @@ enum weft_rc weft_erase_batches_remove(struct weft_tx *tx, struct weft_erase *er
     enum weft_rc rc = WEFT_OK;
     for (size_t i = 0; i < batches->count && most > 0 && !rc; i++) {
         const struct weft_erase_batches_out *row = &batches->row[i];
-        if (!row->flow_state.set && is_mine(erase, row->metadata, row->created))
-            rc = remove_batch(tx, erase, row, &most, err);
+        if (!is_mine(erase, row->metadata, row->created))
+            continue;
+        erase->row.found++;
+        rc = remove_batch(tx, erase, row, &most, err);
     }
     *ret_more = most == 0;
     return rc;

@@ -189,7 +189,8 @@ static enum weft_rc cancel(struct weft_erase *erase, const struct found *found,
 struct step {
     struct weft_erase *erase;
     const struct found *found;
-    struct weft_erase after; /* as the last try of the transaction leaves it */
+    struct weft_erase after; /* as the last try of the transaction leaves it, */
+    bool more;               /* and whether the next step has the same window */
 };
 
 /* Adds up what retention_remove says. */
@@ -315,8 +316,9 @@ static enum weft_rc step_body(struct weft_tx *tx, void *context, struct weft_err
     const struct found *found = step->found;
     struct weft_call call;
     struct weft_rows taken = {0};
-    bool ours, more = false;
+    bool ours;
     *erase = *step->erase;
+    step->more = false;
     enum weft_rc rc = lock(tx, step->erase, &ours, err);
     erase->locked = !ours;
     if (rc || !ours)
@@ -335,10 +337,10 @@ static enum weft_rc step_body(struct weft_tx *tx, void *context, struct weft_err
     if (!rc && taken.count > 0)
         rc = scrub_members(tx, erase, &taken, err);
     if (!rc)
-        rc = weft_erase_batches_remove(tx, erase, &found->batches, &more, err);
+        rc = weft_erase_batches_remove(tx, erase, &found->batches, &step->more, err);
     if (rc)
         return rc;
-    if (found->last.set && !more)
+    if (found->last.set && !step->more)
         erase->row.walked = found->last.value;
     weft_erase_note(erase, &call, tx->arena);
     return weft_tx_run(tx, &call, 1, NULL, err);
@@ -348,8 +350,6 @@ enum weft_rc weft_erase_walk(struct weft_erase *erase, bool *ret_end, struct wef
 {
     struct found found;
     enum weft_rc rc = look(erase, &found, err);
-    if (!rc)
-        rc = weft_erase_batches_delete(erase, &found.batches, err);
     if (!rc)
         rc = sort_out(erase, &found, err);
     if (!rc)
@@ -368,5 +368,9 @@ enum weft_rc weft_erase_walk(struct weft_erase *erase, bool *ret_end, struct wef
             erase->row.counts = weft_erase_counts_text(erase, erase->arena);
     }
     weft_arena_free(tx.arena);
-    return rc;
+    if (rc || erase->locked || step.more) /* a batch of the window may not be marked yet */
+        return rc;
+    uint64_t flows = erase->count[WEFT_ERASE_FLOWS];
+    rc = weft_erase_batches_delete(erase, &found.batches, err);
+    return rc || erase->count[WEFT_ERASE_FLOWS] == flows ? rc : weft_erase_store(erase, err);
 }
