@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Batches through their life, with servers that are killed in every part of it: tests/http/batches.py
-(WEFT_TEST_STORE: sqlite or pg). The executor is played by workers. Prints TAP."""
+"""Batches through their life: tests/http/batches.py (WEFT_TEST_STORE: sqlite or pg). The executor is played by
+workers, but where a model is down. Prints TAP."""
 import http.client
 import json
-import os
-import random
-import threading
+import socket
 
-from harness import FAULTS, STORE, Calls, Tap, pause, scratch, serve, until
+from executor import Upstream
+from executor import put as put_endpoint
+from harness import STORE, Calls, Tap, scratch, serve, until
 
 FILES, BATCHES = "/openai/v1/files", "/openai/v1/batches"
 LINES = 6000
@@ -196,7 +196,7 @@ def deleted(tap, calls, file):
     tap.equal(calls("DELETE", f"{OWN}/{batch['id']}")[0], 404, "again: there is none")
     tap.equal(calls("POST", "/v1/leases/complete", {"id": held[0]["id"], "epoch": held[0]["epoch"]})[0], 409,
               "its calls in flight are revoked")
-    tap.equal(claim(calls), [], "no line begins any more")
+    until(lambda: not claim(calls), 10)  # the others are cancelled, as those of a flow are
     for path in (f"{OWN}/x", f"{OWN}/{uuid_of(batch['id'])}"):
         tap.ok(calls("GET", path)[0] in (400, 404), "a batch that is not there")
     tap.equal(calls("GET", f"{OWN}?status=gone")[0], 400, "a status that there is not")
@@ -230,88 +230,37 @@ def expired(tap, calls, file):
     tap.equal({entry["error"]["code"] for entry in errors}, {"batch_expired"}, "lines that came too late say so")
 
 
-class Life:
-    """A server that is killed and started again."""
+def held_up(tap):
+    """A model whose server is down does not hold up another one in the same batch."""
+    store = scratch(STORE, "batchdown")
+    server = serve(store, tap=tap)
+    calls, upstream = Calls(server), Upstream()
+    with socket.socket() as nobody:  # bound, and not listening: nothing answers there
+        nobody.bind(("127.0.0.1", 0))
+        put_endpoint(calls, "up", f"{upstream.url}/v1", idempotent=True)
+        put_endpoint(calls, "down", f"http://127.0.0.1:{nobody.getsockname()[1]}/v1", idempotent=True)
+        calls.good("PUT", "/v1/models/good", {"endpoint": "up"})
+        calls.good("PUT", "/v1/models/bad", {"endpoint": "down", "escalate_to": None})
+        file = upload(calls, "".join(line(n, "bad" if n % 2 else "good") for n in range(200)))["id"]
+        batch = wait(calls, create(calls, file, completion_window="30s")["id"], "in_progress")
 
-    def __init__(self, tap, store):
-        self.tap, self.store, self.kills = tap, store, 0
-        self.server = serve(store, tap=tap)
-        self.calls = Calls(self.server)
-
-    def again(self):
-        self.calls.close()
-        self.server.kill()
-        self.server = serve(self.store, tap=self.tap)
-        self.calls = Calls(self.server)
-        self.kills += 1
-
-    def kill_soon(self, seconds):
-        server = self.server
-        timer = threading.Timer(seconds, server.process.kill)
-        timer.start()
-        return timer
-
-
-def survive(life, dice, act):
-    """Does it again, on a new server each time, until no kill comes in between."""
-    spans = [0.02, 0.06, 0.15, 0.4]
-    while True:
-        timer = life.kill_soon(dice.choice(spans) * dice.uniform(0.5, 1.5)) if spans else None
-        if spans:
-            spans.pop()
-        try:
-            done = act(life.calls)
-            if timer:
-                timer.cancel()
-                timer.join()
-            return done
-        except (*FAULTS, AssertionError):
-            if timer:
-                timer.join()
-            life.again()
-
-
-def killed(tap, store, dice):
-    life = Life(tap, store)
-    survive(life, dice, lambda calls: calls.good("PUT", "/v1/models/m", {"endpoint": "e"}))
-    content = "".join(line(n) for n in range(LINES))
-    file = survive(life, dice, lambda calls: upload(calls, content))["id"]
-    calls_of = lambda: life.calls  # noqa: E731
-    batch = calls_of().good("POST", BATCHES, {"input_file_id": file, "endpoint": URL, "completion_window": "24h"})["id"]
-    for _ in range(3):  # while it is written
-        pause(dice.uniform(0.01, 0.15))
-        life.again()
-    survive(life, dice, lambda calls: wait(calls, batch, "in_progress"))
-    kills = 6
-
-    def work(calls):
-        empty = 0
-        while empty < 20:
-            items = claim(calls)
-            empty = 0 if items else empty + 1
-            finish(calls, items)
-            if calls.good("GET", f"{BATCHES}/{batch}")["status"] == "completed":
-                return True
-        raise AssertionError("the work stands still")
-    while kills:
-        timer = life.kill_soon(dice.uniform(0.05, 0.5))
-        try:
-            work(life.calls)
-            timer.cancel()
-            break
-        except (*FAULTS, AssertionError):
-            timer.join()
-            life.again()
-            kills -= 1
-    # Leases that a killed claim took run out by themselves; their workers are gone.
-    life.calls.good("POST", "/v1/workers/w/goodbye")
-    while items := claim(life.calls, wait_ms=3000):
-        finish(life.calls, items)
-    final = wait(life.calls, batch, "completed", 90)
-    check_files(tap, life.calls, final, LINES, f"after {life.kills} kills")
-    tap.equal(final["request_counts"]["failed"], LINES // 10, "each failed line is counted once")
-    life.calls.close()
-    tap.equal(life.server.stop(), 0, "the last server stops by itself")
+        def models():
+            return {one["model"]: one for one in calls.good("GET", f"{OWN}/{batch['id']}")["models"]}
+        until(lambda: models()["good"]["succeeded"] == 100, 15)
+        tap.equal(models()["bad"]["succeeded"], 0, "the lines of the model that is up end while the other one is down")
+        # Half of the window is left: the lines that wait go to the model that is up.
+        calls.good("PUT", "/v1/models/bad", {"endpoint": "down", "escalate_to": "good"})
+        until(lambda: calls.good("GET", f"{BATCHES}/{batch['id']}")["status"] in ("completed", "expired"), 60)
+        final = calls.good("GET", f"{BATCHES}/{batch['id']}")
+        check_files(tap, calls, final, 200, "escalated")
+        shown = models()
+        tap.ok(shown["good"]["total"] > 100 and shown["bad"]["escalated_to"] == "good",
+               "lines that still waited have gone to it", str(shown))
+        tap.equal(shown["good"]["succeeded"], shown["good"]["total"], "and succeeded there")
+    calls.close()
+    upstream.stop()
+    tap.equal(server.stop(), 0, "the server stops by itself")
+    store.remove()
 
 
 def main():
@@ -339,11 +288,7 @@ def main():
     calls.close()
     tap.equal(server.stop(), 0, "the server stops by itself")
     store.remove()
-    seed = int(os.environ.get("WEFT_TEST_SEED", "0")) or random.randrange(1 << 30)
-    tap.note(f"WEFT_TEST_SEED={seed}")
-    store = scratch(STORE, "batchkills")
-    killed(tap, store, random.Random(seed))
-    store.remove()
+    held_up(tap)
     tap.done()
 
 

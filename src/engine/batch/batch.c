@@ -209,14 +209,15 @@ enum weft_rc weft_engine_batch_step(struct weft_engine *engine, const struct wef
 {
     struct weft_arena *arena = weft_arena_new();
     struct weft_batch batch = {0};
-    struct weft_err none = {0};
+    struct weft_err none = {0}, unread = {0};
     *ret_more = false;
+    if (!err) /* calls on executions want to say why they fail */
+        err = &unread;
     enum weft_rc rc = weft_batch_load(engine, 0, id, arena, &batch, &none);
     if (rc == WEFT_NOT_FOUND) {
         rc = WEFT_OK; /* it was deleted */
     } else if (rc) {
-        if (err)
-            *err = none;
+        *err = none;
     } else if (batch.phase == WEFT_BATCH_WRITING) {
         rc = weft_batch_write(engine, &batch, err);
         *ret_more = !rc;
