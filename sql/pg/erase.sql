@@ -208,6 +208,7 @@ UPDATE weft.batch SET deleted = :now WHERE id = :id AND deleted IS NULL RETURNIN
 
 -- name: erase_batch (now bigint, id uuid)
 -- Whatever it carried goes; the row is left to `purge`.
+WITH models AS (DELETE FROM weft.batch_model WHERE batch = :id)
 UPDATE weft.batch SET deleted = coalesce(deleted, :now), metadata = NULL, flaws = '' WHERE id = :id;
 
 -- name: erase_inbox (namespace text, after uuid, until uuid, most int)

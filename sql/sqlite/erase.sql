@@ -146,6 +146,7 @@ UPDATE batch SET deleted = :now WHERE id = :id AND deleted IS NULL RETURNING id;
 
 -- name: erase_batch (now bigint, id uuid)
 -- Whatever it carried goes; the row is left to `purge`.
+DELETE FROM batch_model WHERE batch = :id;
 UPDATE batch SET deleted = coalesce(deleted, :now), metadata = NULL, flaws = '' WHERE id = :id;
 
 -- name: erase_budgets (namespace int, tenant text, instead text)

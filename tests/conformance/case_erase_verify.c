@@ -34,6 +34,7 @@ static const struct {
     {"span", "has ids of a range, whoever's they are"},
     {"draining", "remembers cancelled leases until they would have run out"},
     {"inbox_refused", "has the code of an error, and outlives what it is about"},
+    {"batch_model", "goes with its batch, and has names of models alone"},
     {"inbox", "has a case of its own, because SQLite has none"},
     {"erasure", "is the receipt"},
     {"replica", "is about servers"},
