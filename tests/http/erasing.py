@@ -81,9 +81,9 @@ FILES, BATCHES = "/openai/v1/files", "/openai/v1/batches"
 
 
 def upload(calls, who, lines):
-    """A file about somebody."""
+    """A file about a subject, by whose name it also calls a model."""
     text = "".join(json.dumps({"custom_id": f"{who} {n}", "method": "POST", "url": "/v1/x", "body": {
-        "model": "m", "who": who}}) + "\n" for n in range(lines))
+        "model": "m" if n % 2 else f"for {who}", "who": who}}) + "\n" for n in range(lines))
     body = ('--XX\r\nContent-Disposition: form-data; name="purpose"\r\n\r\nbatch\r\n--XX\r\n'
             f'Content-Disposition: form-data; name="file"; filename="{who}"\r\n\r\n{text}\r\n--XX--\r\n')
     connection = http.client.HTTPConnection(calls.host, calls.port, timeout=60)
@@ -217,7 +217,8 @@ def main():
         for i in range(MANY // 1000):
             fill.submit(CANARY, "mine-many", 1000, delay_ms=10**9 if i % 2 else 0)
         flow = fill.shared(CANARY, "other")
-        calls.good("PUT", "/v1/models/m", {"endpoint": "openai", "lane": "m"})
+        for model in ("m", "*"):
+            calls.good("PUT", f"/v1/models/{model}", {"endpoint": "openai", "lane": "m"})
         neutral = upload(calls, "both", 5)
         kept = [fill.batch(upload(calls, "other", 20), "other", 20), fill.batch(neutral, "other", 5)]
         fill.batch(upload(calls, CANARY, LINES), CANARY, LINES)

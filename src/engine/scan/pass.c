@@ -14,8 +14,6 @@
 #include <string.h>
 #include <time.h>
 
-#define PAUSE_MOST_US (5 * WEFT_MS)
-
 enum {
     FLOWS_BATCH = 256, /* flows of one pass */
     BATCH_ALONE = 250, /* rows of one transaction where one writes at a time */
@@ -117,7 +115,8 @@ struct weft_scope_in weft_pass_scope(const struct weft_pass *pass)
                                   .last = pass->config->partition_last};
 }
 
-uint32_t weft_pass_share(const struct weft_pass *pass)
+/* One transaction takes so many rows of a batch: all, or a part where one writes at a time. */
+static uint32_t share_of(const struct weft_pass *pass)
 {
     uint32_t batch = pass->config->batch;
     return pass->engine->pool.writers == 1 && batch > BATCH_ALONE ? BATCH_ALONE : batch;
@@ -125,8 +124,7 @@ uint32_t weft_pass_share(const struct weft_pass *pass)
 
 void weft_pass_rest(weft_usec pause_us)
 {
-    const struct timespec pause = {
-        .tv_nsec = (pause_us < PAUSE_MOST_US ? pause_us : PAUSE_MOST_US) * 1000};
+    const struct timespec pause = {.tv_nsec = pause_us * 1000};
     (void)clock_nanosleep(CLOCK_MONOTONIC, 0, &pause, NULL);
 }
 
@@ -145,7 +143,7 @@ static enum weft_rc resolve(struct weft_pass *pass, struct weft_pass_config *con
         config->batch = info->batch;
     /* A pass that is one transaction: it says that there is more, and others write in between. */
     if (scanners[pass->scanner].run == weft_due_run)
-        config->batch = weft_pass_share(pass);
+        config->batch = share_of(pass);
     if (config->partition_last == 0)
         config->partition_last = WEFT_PARTITIONS - 1;
     /* The rows of the inbox have namespaces as texts, which no other row may have yet. */

@@ -12,8 +12,8 @@
  * pause between two batches, and runs the scanner for as long as there is more; after that the poll
  * says when there is something again. Every replica does this. They share one large tombstone by
  * its members: each locks the first ones that no other has locked, so that every row is removed by
- * one of them, and the tombstone itself goes with whoever finds it empty. In SQLite, where all
- * other writers wait for a transaction, a batch is several.
+ * one of them, and the tombstone itself goes with the one that finds it empty. A batch is several
+ * transactions.
  *
  * If a batch fails, its tombstones are tried one by one: a bad one does not stop the others.
  */
@@ -25,6 +25,14 @@
 #include "engine/engine_state.h"
 
 #define PASS_US (250 * WEFT_MS)
+
+/*
+ * Nothing here is urgent, and calls go on beside it: transactions are short, and after each one the
+ * process rests for three times as long, so that of several replicas about one works at a time. It
+ * is the processors that calls would wait for: without waiting for the disk, they took as long.
+ */
+enum { ROWS_AT_ONCE = 200, REST = 3 };
+#define REST_MAX_US (20 * WEFT_MS)
 
 /* The order of the table in pass.c. */
 enum { PROCESSED, MEMBERS, EDGES, CHUNKS, TOMBSTONES, SKIPPED_LOCKED, ERRORS };
@@ -82,7 +90,8 @@ static void note(struct batch *batch, const struct weft_purged *purged)
 static enum weft_rc step(struct batch *batch, const struct weft_tombstones *tombs,
                          struct weft_err *err)
 {
-    uint32_t share = weft_pass_share(batch->pass);
+    uint32_t share = batch->pass->config->batch;
+    share = share < ROWS_AT_ONCE ? share : ROWS_AT_ONCE;
     struct weft_tx tx = {.engine = batch->pass->engine, .arena = weft_arena_new()};
     struct step step = {.kind = batch->kind,
                         .tombs = tombs,
@@ -138,8 +147,9 @@ static enum weft_rc together(struct batch *batch, struct weft_err *err)
     do {
         weft_usec began_us = weft_boot_us();
         rc = step(batch, &batch->tombs, err);
-        if (!rc && batch->full && batch->left > 0) /* it is not urgent: others write meanwhile */
-            weft_pass_rest((weft_boot_us() - began_us) / 2);
+        weft_usec rest_us = REST * (weft_boot_us() - began_us);
+        if (!rc && batch->full)
+            weft_pass_rest(rest_us < REST_MAX_US ? rest_us : REST_MAX_US);
     } while (!rc && batch->full && batch->left > 0 && !late(batch->pass));
     return rc;
 }

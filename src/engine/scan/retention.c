@@ -31,6 +31,8 @@ enum {
     ALONE_MOST = 50, /* of a batch in SQLite, where all other writers wait for it */
 };
 
+#define REST_MAX_US (5 * WEFT_MS)
+
 /* Outcomes that are due: they ended between row.oldest and until_us. */
 struct group {
     struct weft_retention_groups_out row;
@@ -210,8 +212,10 @@ static enum weft_rc remove_due(struct removal *removal, struct weft_err *err)
         uint64_t waits_now = weft_pool_waits(removal->pass->engine);
         /* Pauses for as long as it worked; longer if a call waited for a connection meanwhile: that
          * caller will make more calls, which should not each wait for a removal. */
-        if (removal->first < removal->count)
-            weft_pass_rest((weft_boot_us() - now_us) * (waits_now != waits ? 2 : 1));
+        if (removal->first < removal->count) {
+            weft_usec rest_us = (weft_boot_us() - now_us) * (waits_now != waits ? 2 : 1);
+            weft_pass_rest(rest_us < REST_MAX_US ? rest_us : REST_MAX_US);
+        }
         waits = waits_now;
         now_us = weft_boot_us();
     }

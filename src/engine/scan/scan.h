@@ -42,10 +42,7 @@ weft_pass_fn weft_due_run, weft_intake_run, weft_worker_expiry_run, weft_invaria
 /* The parameters that the statements of all passes have. */
 struct weft_scope_in weft_pass_scope(const struct weft_pass *pass);
 
-/* One transaction takes so many rows of a batch: all, or a part where one writes at a time. */
-uint32_t weft_pass_share(const struct weft_pass *pass);
-
-/* Pauses between two transactions of a pass that is not urgent, for 5 ms at most. */
+/* Pauses between two transactions of a pass that is not urgent, for less than a second. */
 void weft_pass_rest(weft_usec pause_us);
 
 /* A pass over flows has used up its time. */
