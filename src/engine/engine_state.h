@@ -93,9 +93,9 @@ struct weft_engine {
     weft_ended_fn *on_ended; /* NULL: no listener */
     void *ended_context;
     const _Atomic size_t *ends_awaited; /* by so many */
-    weft_carrier_fn *on_carrier; /* NULL: this process carries nothing out itself */
+    weft_carrier_fn *on_carrier;        /* NULL: this process carries nothing out itself */
     void *carrier_context;
-    weft_side_work_fn *on_side_work;    /* NULL: no listener */
+    weft_side_work_fn *on_side_work; /* NULL: no listener */
     void *side_work_context;
     bool holds_briefly;                 /* flows: see flow_hold.c */
     atomic_bool carried_met;            /* a queue of a kind that weft carries out itself */

@@ -44,7 +44,7 @@ struct weft_serve_settings {
     const char *scan;                                        /* the same */
     uint32_t purge_batch, purge_pause_ms;                    /* of the scanner `purge` */
     struct weft_scanner_setting scanner[WEFT_SCANNER_COUNT]; /* what they say; server has it too */
-    const char *executor;  /* server has it too, as the next */
+    const char *executor;                                    /* server has it too, as the next */
     const char *http_urls;
     const char *log_level;
     const char *log_format;

@@ -16,10 +16,10 @@ struct weft_poll {
     bool inbox; /* the inbox holds something */
     /* When each pass has something to do; or WEFT_NEVER, WEFT_UNTOLD. */
     weft_usec due_us[WEFT_SCANNER_COUNT];
-    int64_t budgets; /* changes with the settings of budgets: see limit/budget_rules.h */
+    int64_t budgets;   /* changes with the settings of budgets: see limit/budget_rules.h */
     int64_t endpoints; /* changes with endpoints: see http/endpoints.h */
-    int64_t tokens;  /* changes when a token is added, rotated or revoked */
-    int32_t *worker; /* workers whose leases were ended by others; in the arena */
+    int64_t tokens;    /* changes when a token is added, rotated or revoked */
+    int32_t *worker;   /* workers whose leases were ended by others; in the arena */
     size_t workers;
 };
 

@@ -14,10 +14,10 @@ struct weft_scanner_info {
     uint32_t batch;        /* by default; rows of one transaction */
     uint32_t batch_max;
     weft_usec pause_us; /* by default; between two passes while there is more */
-    bool timed;        /* its report has the time of its next work, and so has the poll */
-    bool partitioned;  /* can be limited to a range of partitions */
-    bool takes_leases; /* waits the grace after a start or an outage */
-    bool heavy;        /* may not take the last place that passes have */
+    bool timed;         /* its report has the time of its next work, and so has the poll */
+    bool partitioned;   /* can be limited to a range of partitions */
+    bool takes_leases;  /* waits the grace after a start or an outage */
+    bool heavy;         /* may not take the last place that passes have */
     const char *counter[WEFT_COUNTERS_MAX + 1]; /* names of its counters; NULL ends them */
 };
 

@@ -15,7 +15,7 @@ struct weft_upkeep; /* opaque */
 
 #define WEFT_POLL_US WEFT_SECOND /* the period of the slow poll */
 
-struct weft_upkeep *weft_upkeep_new(struct weft_server *server); /* needs the supervisor */
+struct weft_upkeep *weft_upkeep_new(struct weft_server *server);        /* needs the supervisor */
 const struct weft_id *weft_upkeep_id(const struct weft_upkeep *upkeep); /* of this replica */
 void weft_upkeep_start(struct weft_upkeep *upkeep);
 /* Ends the thread, which wakes waiting requests: their list must still be there. */
