@@ -125,7 +125,7 @@ WEFT_EXPORT WEFT_MUST_CHECK enum weft_rc weft_batch_retry(struct weft *weft,
                                                           const struct weft_id *id,
                                                           struct weft_batch_retried *ret_retried,
                                                           struct weft_err *err);
-/* Nobody sees it any more; what lives of it is cancelled. Its input file stays. */
+/* It is shown no more; what lives of it is cancelled. Its input file stays. */
 WEFT_EXPORT WEFT_MUST_CHECK enum weft_rc
 weft_batch_remove(struct weft *weft, const struct weft_id *id, struct weft_err *err);
 

@@ -170,7 +170,7 @@ SELECT i.batch, i.number, i.name FROM unnest(:batch, :number, :name) AS i(batch,
 
 -- name: batches_orphaned (now bigint, flow uuid[])
 -- These flows are gone, and so are the lines of the batches that they were. A batch whose file could not be used never
--- had lines that anyone saw: it stays until batches_old.
+-- had lines that a reader saw: it stays until batches_old.
 UPDATE weft.batch b SET deleted = :now FROM unnest(:flow) AS i(flow)
  WHERE b.id BETWEEN i.flow AND i.flow AND b.phase <> 3 AND b.deleted IS NULL;
 

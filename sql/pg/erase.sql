@@ -235,7 +235,7 @@ SELECT count(*) FROM gone;
 
 -- name: erase_budgets (namespace int, tenant text, instead text)
 -- returns: count bigint
--- Budgets that match the tenant match nobody from now on.
+-- Budgets that match the tenant match no tenant from now on.
 WITH done AS (
     UPDATE weft.budget SET tenant = :instead WHERE namespace = :namespace AND tenant = :tenant RETURNING 1
 ), version AS (

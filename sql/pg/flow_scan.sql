@@ -77,7 +77,7 @@ SELECT f.id FROM weft.flow f
 
 -- name: flows_unfinished (before bigint, batch int, ns int, first int, last int)
 -- returns: id uuid
--- Flows whose submission ended half way: from here on they are being removed. Batches are written by whoever goes on. SKIP LOCKED: one that is
+-- Flows whose submission ended half way: from here on they are being removed. The next process goes on with batches. SKIP LOCKED: one that is
 -- being written still is locked by its part, and its next part finds that it is too late. At rest: see
 -- pass.sql.
 WITH m AS MATERIALIZED (
@@ -187,7 +187,7 @@ SELECT count(*) FROM gone;
 -- returns: id uuid, namespace int
 -- Every table of src/core/tables.def that a member may be in is here or in the two statements before, once. Of
 -- the members that purge_take has locked the ones go that no edge leaves any more. Members have no keys of their
--- own. Nobody writes about a member of a flow that is being removed, so nothing here waits.
+-- own. No process writes about a member of a flow that is being removed, so nothing here waits.
 WITH m AS MATERIALIZED (
     SELECT i.id, i.namespace FROM unnest(:id, :namespace) AS i(id, namespace)
      WHERE NOT EXISTS (SELECT 1 FROM weft.edge e WHERE e.upstream = i.id OFFSET 0)

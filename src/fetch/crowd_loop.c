@@ -5,7 +5,7 @@
  * through set_timer() when it wants to be called; epoll waits for all packs of the loop at once.
  *
  * A connection that becomes idle stays known to epoll, which saves two system calls for each call.
- * If the server then closes it, or sends what nobody asked for, it is shut down at once: libcurl
+ * If the server then closes it, or sends what no call asked for, it is shut down at once: libcurl
  * sees that before it uses the connection again, and no answer is taken for that of another call.
  *
  * The deadlines of calls are kept here, not by libcurl: it has none for the first byte, and

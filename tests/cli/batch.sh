@@ -106,14 +106,14 @@ exits 0 'the endpoint is made' "$weft" endpoint put mock --url "$mock" --private
 exits 1 'a batch whose model is not there' "$weft" batch run short.jsonl
 has "$err" '^  line 1: .*model' 'its lines are named'
 exits 3 'a model that is not there for all lines' "$weft" batch run short.jsonl --model none
-has "$err" "there is no model 'none'" 'it is told before the upload'
+has "$err" "there is no model 'none'" 'it is said before the upload'
 has "$err" '^hint: .*weft model put' 'and what to do'
 
 files_work server
 exits 0 'a batch that is followed' "$weft" batch run in.jsonl --watch --metadata team=red
 has "$out" '^batch_[0-9a-f]{32}$' 'its id is printed'
 has "$out" '^completed: 300 of 300 lines succeeded$' 'its end is printed'
-has "$err" '^completed: 300 of 300 lines have ended$' 'its way is told in lines'
+has "$err" '^completed: 300 of 300 lines have ended$' 'lines say how far it is'
 lacks "$err" '#|\[' 'there is no bar without a terminal'
 batch=$(head -n 1 <<<"$out")
 exits 0 'its results' "$weft" batch results "$batch" -o out.jsonl

@@ -76,7 +76,7 @@ CASE(batch_near_the_end_of_its_window_goes_first)
     batches_finish(f, &large);
 }
 
-/* It ends in time as it is: nobody is put behind it. */
+/* It ends in time as it is: no line is put behind it. */
 CASE(batch_that_is_fast_enough_raises_nothing)
 {
     struct weft_id id = batches_running(f, 200, "20m");
@@ -139,7 +139,7 @@ CASE(batch_lines_escalate_late_in_the_window)
     is_int(weft_engine_batch_info(f->a, &asking, f->arena, &info, &f->err), WEFT_OK, "info");
     ok(info.model_count == 3 && strcmp(info.model[0].escalated_to, "large") == 0 &&
            !info.model[1].escalated_to,
-       "it is told which model escalated");
+       "the model that escalated is named");
     ok(info.model[0].total == 1 && info.model[1].total == 650 && info.model[2].total == 649,
        "lines are counted where they went");
     batches_expect_files(f, &id, 1300);

@@ -183,7 +183,7 @@ CASE(reset_by_the_next_claim_or_report)
     is_int(reset_pass(f), 0, "a pass has nothing to end");
 }
 
-/* Settings that come behind the end, before anybody has noticed it, do not lose it. */
+/* Settings that come behind the end, before a process has noticed it, do not lose it. */
 CASE(reset_is_not_lost_by_a_put)
 {
     struct weft_budget budget = a_minute(f, "all");

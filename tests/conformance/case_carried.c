@@ -161,7 +161,7 @@ CASE(carried_queues_are_listed)
         first = queue[0]->target;
     }
     const struct weft_woken woken = {.queue = queue[0]->id, .count = 1};
-    ok(weft_ready_wakes_carried(f->a, &woken, 1), "a wake for such a queue is told apart");
+    ok(weft_ready_wakes_carried(f->a, &woken, 1), "a wake for such a queue is kept apart");
     ok(!weft_ready_wakes_carried(f->b, &woken, 1), "where none was met, no wake is one");
     const char *const both[] = {"one", "two"};
     is_int(claim_target(f, f->a, both, 2).count, 2, "both are taken");

@@ -74,7 +74,7 @@ CASE(erase_says_when_a_row_is_put_back)
                "UPDATE execution SET created = 4000000000000000");
 }
 
-/* A tenant that nobody knows: executions without a tenant are not its. */
+/* A tenant that weft does not know: executions without a tenant are not its. */
 CASE(erase_of_nobody_touches_nothing)
 {
     struct weft_id id = submit_job(f);

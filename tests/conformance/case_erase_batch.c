@@ -19,7 +19,7 @@ static void put_model(struct fixture *f)
     is_int(weft_engine_model_put(f->a, "default", &model, &f->err), WEFT_OK, "a model");
 }
 
-/* A file of so many lines about somebody, one chunk each. */
+/* A file of so many lines about a person, one chunk each. */
 static struct weft_id put_file(struct fixture *f, const char *who, int lines)
 {
     struct weft_id id;

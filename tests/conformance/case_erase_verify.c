@@ -31,7 +31,7 @@ static const char *const tables[] = {
 static const struct {
     const char *table, *why;
 } exempt[] = {
-    {"span", "has ids of a range, whoever's they are"},
+    {"span", "has ids of a range, of any tenant"},
     {"draining", "remembers cancelled leases until they would have run out"},
     {"inbox_refused", "has the code of an error, and outlives what it is about"},
     {"batch_model", "goes with its batch, and has names of models alone"},

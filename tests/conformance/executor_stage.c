@@ -10,7 +10,8 @@
 
 struct stage stage;
 
-/* ---- A crowd that does as it is told --------------------------------------------------------- */
+/* ---- A crowd that does what the test says
+ * --------------------------------------------------------- */
 
 static enum weft_rc crowd_start(const struct weft_crowd_config *config,
                                 struct weft_crowd **ret_crowd, struct weft_err *err)

@@ -192,7 +192,7 @@ def deleted(tap, calls, file):
     gone = calls.good("DELETE", f"{OWN}/{batch['id']}")
     tap.equal(gone, {"id": uuid_of(batch["id"]), "status": "in_progress"}, "a batch that runs is deleted")
     for path in (f"{OWN}/{batch['id']}", f"{BATCHES}/{batch['id']}", f"{FILES}/{batch['output_file_id']}/content"):
-        tap.equal(calls("GET", path)[0], 404, "nobody sees it any more")
+        tap.equal(calls("GET", path)[0], 404, "it is shown no more")
     tap.equal(calls("DELETE", f"{OWN}/{batch['id']}")[0], 404, "again: there is none")
     tap.equal(calls("POST", "/v1/leases/complete", {"id": held[0]["id"], "epoch": held[0]["epoch"]})[0], 409,
               "its calls in flight are revoked")

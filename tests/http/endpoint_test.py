@@ -85,7 +85,7 @@ def trials(tap, calls, port):
               "an endpoint that is not private does not reach this machine")
     calls.good("PUT", "/v1/endpoints/nobody", {"url": "http://127.0.0.1:1", "private": True})
     done = calls.good("POST", "/v1/endpoints/nobody/test", {})
-    tap.equal(done["error"]["class"], "http_connect", "nobody listens there")
+    tap.equal(done["error"]["class"], "http_connect", "no server listens there")
 
 
 def refusals(tap, calls):
@@ -246,7 +246,7 @@ def authorities(tap, store):
     try:
         calls.good("PUT", "/v1/endpoints/tls", {"url": f"https://127.0.0.1:{upstream.server_address[1]}/v1",
                                                 "private": True})
-        tap.equal((test(), execute()), ("http_tls", "http_tls"), "an authority that nobody trusts is refused")
+        tap.equal((test(), execute()), ("http_tls", "http_tls"), "an authority that is not trusted is refused")
         tap.ok(trust("ours.pem", "trust were read anew"), "SIGHUP reads the file again")
         tap.equal((test(), execute()), (200, "succeeded"), "its authority is trusted")
         tap.ok(trust("ours.key", "trust stay as they were"), "a file without certificates is refused")

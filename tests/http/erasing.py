@@ -157,7 +157,7 @@ class Fill:
         return batch
 
     def wrong(self, who):
-        """Requests about somebody that are only read, and some that are refused."""
+        """Requests about a person that are only read, and some that are refused."""
         for method, path, body in (
                 ("GET", f"/v1/executions?tenant={who}&tag=who:{who}&limit=1", None),
                 ("GET", f"/v1/gates/customer:{who}", None),

@@ -2,9 +2,9 @@
 
 /*
  * An erasure beside calls about the same execution: each call comes by while a step of the walk has
- * locked the ended executions, or has removed them and has not committed. Nobody waits for long and
- * nothing of the subject is left, whichever came first. And an erasure beside what is not committed
- * yet: a submission, an intake.
+ * locked the ended executions, or has removed them and has not committed. No transaction waits for
+ * long and nothing of the subject is left, whichever came first. And an erasure beside what is not
+ * committed yet: a submission, an intake.
  */
 
 #include "budgets.h"

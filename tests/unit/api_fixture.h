@@ -107,7 +107,7 @@ bool weft_wait_for_end(struct weft_request *request, const struct weft_id *id, w
     return fixture->waited <= fixture->naps;
 }
 
-/* Nobody waits. */
+/* No request waits. */
 void weft_wait_ended(void *context, const struct weft_id *id, size_t count)
 {
     (void)context;

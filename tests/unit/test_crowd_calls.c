@@ -260,7 +260,7 @@ static void test_not_sent(void)
     (void)close(full);
 
     call.connect_ms = 5000;
-    perform(crowd, &call, &taken); /* nobody listens now */
+    perform(crowd, &call, &taken); /* no server listens now */
     ok(taken.end.failure == WEFT_HTTP_CONNECT && !taken.end.sent, "refused: %s", taken.text);
     taken_done(&taken);
 

@@ -3,7 +3,7 @@
 /*
  * weft erase: asks for an erasure, waits for it, shows receipts, and verifies. Servers erase by
  * themselves; while it waits, the command runs the passes too, because on a store without a server
- * nobody else does.
+ * no other process does.
  */
 
 #include "base/clock.h"

@@ -31,7 +31,7 @@ WEFT_MUST_CHECK enum weft_rc weft_engine_batch_retry(struct weft_engine *engine,
                                                      struct weft_batch_retried *ret_retried,
                                                      struct weft_err *err);
 /*
- * Nobody sees it any more. What lives of it is cancelled, the first lines at once and the rest by
+ * It is shown no more. What lives of it is cancelled, the first lines at once and the rest by
  * weft_engine_flow_drain() or the scanner cancel_backlog; then the scanner `purge` removes it.
  */
 WEFT_MUST_CHECK enum weft_rc weft_engine_batch_delete(struct weft_engine *engine,

@@ -4,7 +4,7 @@
  * Writing the members of a batch. A part is some lines of the file: they are read, checked and
  * written in one transaction with the position behind them, if the batch still stands where they
  * begin. So parts may be tried by several processes, and each line becomes one member. The flow is
- * staged meanwhile: nobody sees it, and no member begins before all of the file was found good.
+ * staged meanwhile: no reader sees it, and no member begins before all of the file was found good.
  */
 
 #include "engine/batch/batch.h"

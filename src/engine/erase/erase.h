@@ -30,7 +30,7 @@
  *
  * The name of a tenant is a row that queues refer to, and processes keep its id for a while. When a
  * walk has found nothing and nothing was submitted after the request, the name and its queues are
- * retired (names/unused.h): whoever submits for the tenant looks the name up again, and thereby
+ * retired (names/unused.h): a submission for the tenant looks the name up again, and thereby
  * takes it back. WEFT_ERASE_NAME_US later, and after one more walk, the row gets another text,
  * unless the name was taken back. Its id goes on to be right where it is still in a cache.
  *

@@ -5,7 +5,7 @@
  *
  * A batch has no tags and no tenant. Its metadata stands for both: the pair "user": "42" is the tag
  * user:42, and the pair "tenant": "acme" names the tenant. A file has neither; it is the subject's
- * when only batches of the subject read it. One that no batch reads belongs to nobody.
+ * when only batches of the subject read it. One that no batch reads has no owner.
  *
  * Its file goes first, because only the batch leads to it, and `purge` removes a deleted batch as
  * soon as its flow is gone. Then it is marked as deleted, in the transaction of the step; its flow

@@ -6,7 +6,7 @@
  * It is the one place that removes such things. Others only make tombstones: a delete, by way of
  * the cancel of what still lives; retention and file_expiry, when its time has come; and
  * cancel_backlog, of flows whose submission was interrupted. A tombstone has no living member that
- * anyone could see, and nothing brings it back; what has none is never touched here.
+ * a reader could see, and nothing brings it back; what has none is never touched here.
  *
  * A pass is one batch, so a server that stops waits for no more than that. The schedule puts a
  * pause between two batches, and runs the scanner for as long as there is more; after that the poll

@@ -4,7 +4,7 @@
  * Removing files and batches, for the scanner `purge`.
  *
  * The members of a file are its chunks. They have 256 KiB each, so a transaction removes few of
- * them. Whoever reads a file that was deleted finds chunks missing, which the writing of a batch
+ * them. A reader of a file that was deleted finds chunks missing, which the writing of a batch
  * takes for what it is (batch_write.c).
  *
  * The members of a batch are those of its flow, which is removed as any flow is; when that is gone

@@ -3,10 +3,10 @@
 /*
  * Removing flows, for the scanner `purge`. Members are kept as long as their flow, or its graph
  * would have holes. A flow is marked first, under its lock; from then on it is invisible, its
- * members cannot be replayed, and its key is free. Then its members are removed by whoever locks
- * them, and the flow last. A member is removed when no edge leaves it any more; a transaction
- * removes as many edges as members at most, so a member with more of them takes several. A crash
- * leaves the mark, and the next pass continues.
+ * members cannot be replayed, and its key is free. Then its members are removed by the transaction
+ * that locks them, and the flow last. A member is removed when no edge leaves it any more; a
+ * transaction removes as many edges as members at most, so a member with more of them takes
+ * several. A crash leaves the mark, and the next pass continues.
  */
 
 #include "base/arena.h"

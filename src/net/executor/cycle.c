@@ -7,7 +7,7 @@
  * Whatever the store does, nothing that ended is forgotten: it stays on the list `over` until the
  * store has answered for it, yes or fenced. To complete, fail or give back a second time changes
  * nothing, so these are repeated as often as it takes. A claim is never repeated: one whose commit
- * is unknown has leases that nobody will use, and they run out.
+ * is unknown has leases that no worker will use, and they run out.
  */
 
 #include "net/executor/cycle.h"

@@ -4,8 +4,8 @@
  * The leases of calls that are under way: renewed in bulk when a third of their time is over, and
  * watched: what another party ended is aborted at once, and then let go of.
  *
- * A call whose lease could not be renewed goes on. Whoever has the execution by then, its end is
- * fenced; and if the store was away from all servers, the lease may still be good.
+ * A call whose lease could not be renewed goes on. By then another worker may have the execution:
+ * the end is fenced; and if the store was away from all servers, the lease may still be good.
  */
 
 #include "net/executor/leases.h"

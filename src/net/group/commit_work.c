@@ -238,8 +238,8 @@ static void add(struct weft_commit_work *work, const void *item, size_t count)
 
 /*
  * Ends that come faster than their gates are admitted would leave more and more to the task, and to
- * the scanner when the process dies: whoever adds to a long list does some of it first, before its
- * requests are answered. With one writer nothing runs beside the task.
+ * the scanner when the process dies: a call that adds to a long list does some of it first, before
+ * its requests are answered. With one writer nothing runs beside the task.
  */
 static void help(struct weft_commit_work *work)
 {

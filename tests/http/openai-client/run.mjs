@@ -45,7 +45,7 @@ seen.error = errors[0].response.status_code;
 // A bad file, an expired batch, a cancelled one.
 const bad = await until(await create(await upload(lines(1) + 'oops\n')), 'failed');
 seen.bad = [bad.errors.data[0].code, bad.errors.data[0].line];
-const other = await upload(lines(50, 'idle')); // nobody works on this model
+const other = await upload(lines(50, 'idle')); // no worker takes this model
 const late = await until(await create(other, '1s'), 'expired');
 seen.late = [...new Set((await read(late.error_file_id)).map((l) => l.error.code))];
 const running = await until(await create(other), 'in_progress');
