@@ -16,7 +16,7 @@ static enum weft_rc one(struct weft *weft, enum weft_op op, const void *in,
     const struct weft_op_call call = {
         .op = op, .in = in, .count = 1, .out = ret_erasures ? erasure : NULL, .arena = arena};
     enum weft_rc rc = weft_do(&(struct weft_via){.weft = weft}, &call, NULL, &arena, err);
-    if (!rc)
+    if (!rc && ret_erasures)
         *ret_erasures = (struct weft_erasures){.item = erasure, .count = 1, .arena = arena};
     return rc;
 }

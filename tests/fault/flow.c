@@ -24,7 +24,7 @@
 #include "store/store.h"
 #include "weft/weft.h"
 
-enum { NODES_MAX = 8, CALLS_MAX = 400, LETTERS = 26, TEXT_MAX = 400, ERASE_PASSES = 4 };
+enum { NODES_MAX = 8, CALLS_MAX = 800, LETTERS = 26, TEXT_MAX = 400, ERASE_PASSES = 4 };
 
 /* One run: a flow of its own. */
 struct play {
@@ -144,10 +144,15 @@ static void erase(struct play *play, struct weft_engine *engine)
     struct weft_pass_report report = {0};
     struct weft_err err;
     (void)play;
-    for (int pass = 0; pass < ERASE_PASSES; pass++)
-        for (size_t i = 0; i < WEFT_LEN(scanner); i++)
+    bool busy = true;
+    for (int pass = 0; pass < ERASE_PASSES && busy; pass++) {
+        busy = false;
+        for (size_t i = 0; i < WEFT_LEN(scanner); i++) {
             if (weft_engine_pass(engine, scanner[i], NULL, &report, &err))
                 return;
+            busy |= report.handled > 0 || report.more;
+        }
+    }
 }
 
 static void ask_to_erase(struct play *play, struct weft_engine *clean)

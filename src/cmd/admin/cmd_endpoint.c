@@ -162,7 +162,7 @@ static void read_file(const struct weft_cli *cli, const char *path, const char *
         rc = weft_wire_read(&weft_wire_endpoint, &value, cli->arena, endpoint, &err);
     if (rc)
         weft_cli_usage(cli, "%s: %s", path, err.text);
-    if (endpoint->name && strcmp(endpoint->name, name) != 0)
+    if (name && endpoint->name && strcmp(endpoint->name, name) != 0)
         weft_cli_usage(cli, "%s is the endpoint '%s', not '%s'", path, endpoint->name, name);
     endpoint->name = name;
 }

@@ -158,7 +158,7 @@ static enum weft_rc move_all(struct weft_engine *engine, struct move *move, bool
         move->after = move->to;
         if (move->bytes < SMALL && move->most < MOST)
             move->most = move->most * 2 < MOST ? move->most * 2 : MOST;
-        else if (move->bytes > 4 * SMALL && move->most > FEWEST)
+        else if (move->bytes > (size_t)4 * SMALL && move->most > FEWEST)
             move->most /= 2;
     } while (*ret_more && weft_boot_us() < until_us);
     return rc;

@@ -82,9 +82,9 @@ enum weft_rc weft_engine_erasure(struct weft_engine *engine,
                                  const struct weft_erasure_asking *asking, struct weft_arena *arena,
                                  struct weft_erasure *ret_erasure, struct weft_err *err)
 {
-    const struct weft_erasure_read_out *row;
+    const struct weft_erasure_read_out *row = NULL;
     enum weft_rc rc = weft_erasure_find(engine, asking, arena, &row, err);
-    if (!rc)
+    if (!rc && row)
         show(row, arena, ret_erasure);
     return rc;
 }
@@ -136,7 +136,7 @@ static enum weft_rc check(const struct weft_erasure_spec *spec, struct weft_err 
     if (!rc)
         rc = weft_text_check(spec->reason, WEFT_REASON_MAX, "reason", err);
     const char *subject = spec->tenant ? spec->tenant : colon ? colon + 1 : "";
-    if (!rc && subject[0] && strstr(spec->reason, subject))
+    if (!rc && subject[0] && spec->reason && strstr(spec->reason, subject))
         rc = weft_invalid(err, "reason",
                           "the reason stays in the receipt: it must not name whom it is about");
     return rc;
