@@ -281,7 +281,8 @@ def resets(tap):
         seen = begun()
         slots = [int(at // PERIOD_S) for at, _ in seen]
         tap.equal(slots, list(range(slots[0], slots[0] + len(slots))), "each period begins exactly once")
-        tap.equal([period for _, period in seen], list(range(2, 2 + len(seen))), "and is counted once")
+        periods = [period for _, period in seen]  # the first may have ended before the trigger was there
+        tap.equal(periods, list(range(periods[0], periods[0] + len(seen))), "and is counted once")
         late = max(at % PERIOD_S for at, _ in seen)
         tap.ok(late < LATE_S, "at its moment by the store's clock", f"{late:.2f} s late")
         tap.note(f"{len(seen)} periods of {PERIOD_S} s, three servers, clocks ten minutes off: {late:.2f} s late at most")
