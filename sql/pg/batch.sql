@@ -76,7 +76,7 @@ SELECT id FROM weft.batch WHERE id = :id AND deleted IS NULL FOR UPDATE;
 -- name: batch_bad_count (id uuid)
 -- returns: number bigint, latest bigint?
 -- Members that have ended and did not succeed, and when the last one of them did.
-SELECT count(*), max(o.finished)
+SELECT count(*), pg_catalog.max(o.finished)
   FROM weft.node n CROSS JOIN LATERAL (SELECT state, finished FROM weft.outcome WHERE id = n.id OFFSET 0) o
  WHERE n.flow = :id AND n.k >= 0 AND o.state <> @succeeded;
 
