@@ -44,8 +44,8 @@ static enum weft_rc advance(struct weft_pass *pass, const struct weft_erasure_re
     for (size_t i = 0; i < WEFT_ERASE_COUNTS; i++)
         before[i] = erase.count[i];
     bool goes_on = !rc;
-    while (
-        goes_on) { /* one step at least, or a busy replica would never come to the second order */
+    /* One step at least, or a busy replica would never come to the second order. */
+    while (goes_on) {
         rc = weft_erase_step(&erase, &over, err);
         pass->count[STEPS]++;
         goes_on = !rc && !over && !erase.locked && erase.wait_us == 0 && !late(pass);
