@@ -374,24 +374,10 @@ static enum weft_rc budget_put(const struct weft_via *via, const struct weft_op_
     return weft_remote_send_only(via, &request, err);
 }
 
-static enum weft_rc budgets(const struct weft_via *via, const struct weft_op_call *call,
-                            struct weft_err *err)
-{
-    const struct weft_budget_asking *asking = call->in;
-    struct weft_remote_list list = {0};
-    const struct weft_remote_request request = {
-        .op = call->op,
-        .query = weft_remote_page_query(call->arena, asking->limit, asking->after),
-        .ns = asking->ns};
-    enum weft_rc rc = weft_remote_page(via, &request, call->arena, &list, err);
-    if (!rc)
-        *(struct weft_budgets *)call->out =
-            (struct weft_budgets){.item = list.item, .count = list.count, .next = list.next};
-    return rc;
-}
+static WEFT_REMOTE_PAGE_OF(budgets, weft_budget_asking, weft_budgets, NULL)
 
-static enum weft_rc endpoint_put(const struct weft_via *via, const struct weft_op_call *call,
-                                 struct weft_err *err)
+    static enum weft_rc
+    endpoint_put(const struct weft_via *via, const struct weft_op_call *call, struct weft_err *err)
 {
     struct weft_endpoint settings = *(const struct weft_endpoint *)call->in;
     const struct weft_remote_request request = {
@@ -411,58 +397,15 @@ static enum weft_rc endpoint_test(const struct weft_via *via, const struct weft_
     return weft_remote_one(via, &request, call->arena, call->out, err);
 }
 
-static enum weft_rc endpoints(const struct weft_via *via, const struct weft_op_call *call,
-                              struct weft_err *err)
-{
-    const struct weft_endpoint_asking *asking = call->in;
-    struct weft_remote_list list = {0};
-    const struct weft_remote_request request = {
-        .op = call->op,
-        .query = weft_remote_page_query(call->arena, asking->limit, asking->after),
-        .ns = asking->ns};
-    enum weft_rc rc = weft_remote_page(via, &request, call->arena, &list, err);
-    if (!rc)
-        *(struct weft_endpoints *)call->out =
-            (struct weft_endpoints){.item = list.item, .count = list.count, .next = list.next};
-    return rc;
-}
+/* clang-format off */
+static WEFT_REMOTE_PAGE_OF(endpoints, weft_endpoint_asking, weft_endpoints, NULL)
+static WEFT_REMOTE_PAGE_OF(erasures, weft_erasure_asking, weft_erasures, NULL)
+static WEFT_REMOTE_PAGE_OF(ledger, weft_ledger_asking, weft_ledger, asking->name)
+/* clang-format on */
 
-static enum weft_rc erasures(const struct weft_via *via, const struct weft_op_call *call,
-                             struct weft_err *err)
-{
-    const struct weft_erasure_asking *asking = call->in;
-    struct weft_remote_list list = {0};
-    const struct weft_remote_request request = {
-        .op = call->op,
-        .query = weft_remote_page_query(call->arena, asking->limit, asking->after),
-        .ns = asking->ns};
-    enum weft_rc rc = weft_remote_page(via, &request, call->arena, &list, err);
-    if (!rc)
-        *(struct weft_erasures *)call->out =
-            (struct weft_erasures){.item = list.item, .count = list.count, .next = list.next};
-    return rc;
-}
-
-static enum weft_rc ledger(const struct weft_via *via, const struct weft_op_call *call,
-                           struct weft_err *err)
-{
-    const struct weft_ledger_asking *asking = call->in;
-    struct weft_remote_list list = {0};
-    const struct weft_remote_request request = {
-        .op = call->op,
-        .place = asking->name,
-        .query = weft_remote_page_query(call->arena, asking->limit, asking->after),
-        .ns = asking->ns};
-    enum weft_rc rc = weft_remote_page(via, &request, call->arena, &list, err);
-    if (!rc)
-        *(struct weft_ledger *)call->out =
-            (struct weft_ledger){.item = list.item, .count = list.count, .next = list.next};
-    return rc;
-}
-
-/* The same for an operation whose path names its argument. */
-static enum weft_rc send_place(const struct weft_via *via, const struct weft_op_call *call,
-                               struct weft_err *err)
+    /* The same for an operation whose path names its argument. */
+    static enum weft_rc
+    send_place(const struct weft_via *via, const struct weft_op_call *call, struct weft_err *err)
 {
     const struct weft_remote_request request = {.op = call->op, .place = place_of(call)};
     return weft_remote_send_only(via, &request, err);

@@ -107,6 +107,28 @@ WEFT_MUST_CHECK enum weft_rc
 weft_remote_page(const struct weft_via *via, const struct weft_remote_request *request,
                  struct weft_arena *arena, struct weft_remote_list *listing, struct weft_err *err);
 
+/*
+ * Defines the operation that reads a page of a list, by `limit`, `after` and `ns` of its argument,
+ * which is `asking`; place: what stands in the path, or NULL.
+ */
+#define WEFT_REMOTE_PAGE_OF(name, argument, page, place_)                                          \
+    enum weft_rc name(const struct weft_via *via, const struct weft_op_call *call,                 \
+                      struct weft_err *err)                                                        \
+    {                                                                                              \
+        const struct argument *asking = call->in;                                                  \
+        struct weft_remote_list list = {0};                                                        \
+        const struct weft_remote_request request = {                                               \
+            .op = call->op,                                                                        \
+            .place = (place_),                                                                     \
+            .query = weft_remote_page_query(call->arena, asking->limit, asking->after),            \
+            .ns = asking->ns};                                                                     \
+        enum weft_rc rc = weft_remote_page(via, &request, call->arena, &list, err);                \
+        if (!rc)                                                                                   \
+            *(struct page *)call->out =                                                            \
+                (struct page){.item = list.item, .count = list.count, .next = list.next};          \
+        return rc;                                                                                 \
+    }
+
 /* ---- Operations ------------------------------------------------------------------------------ */
 
 typedef enum weft_rc weft_remote_fn(const struct weft_via *via, const struct weft_op_call *call,

@@ -23,21 +23,7 @@ enum weft_rc weft_remote_file(const struct weft_via *via, const struct weft_op_c
     return weft_remote_one(via, &request, call->arena, call->out, err);
 }
 
-enum weft_rc weft_remote_files(const struct weft_via *via, const struct weft_op_call *call,
-                               struct weft_err *err)
-{
-    const struct weft_file_listing *listing = call->in;
-    struct weft_remote_list list = {0};
-    const struct weft_remote_request request = {
-        .op = call->op,
-        .query = weft_remote_page_query(call->arena, listing->limit, listing->after),
-        .ns = listing->ns};
-    enum weft_rc rc = weft_remote_page(via, &request, call->arena, &list, err);
-    if (!rc)
-        *(struct weft_file_infos *)call->out =
-            (struct weft_file_infos){.item = list.item, .count = list.count, .next = list.next};
-    return rc;
-}
+WEFT_REMOTE_PAGE_OF(weft_remote_files, weft_file_listing, weft_file_infos, NULL)
 
 /* ---- Bytes ----------------------------------------------------------------------------------- */
 
@@ -146,21 +132,7 @@ enum weft_rc weft_remote_content(const struct weft_via *via, const struct weft_o
 
 /* ---- Models ---------------------------------------------------------------------------------- */
 
-enum weft_rc weft_remote_models(const struct weft_via *via, const struct weft_op_call *call,
-                                struct weft_err *err)
-{
-    const struct weft_models_asking *asking = call->in;
-    struct weft_remote_list list = {0};
-    const struct weft_remote_request request = {
-        .op = call->op,
-        .query = weft_remote_page_query(call->arena, asking->limit, asking->after),
-        .ns = asking->ns};
-    enum weft_rc rc = weft_remote_page(via, &request, call->arena, &list, err);
-    if (!rc)
-        *(struct weft_models *)call->out =
-            (struct weft_models){.item = list.item, .count = list.count, .next = list.next};
-    return rc;
-}
+WEFT_REMOTE_PAGE_OF(weft_remote_models, weft_models_asking, weft_models, NULL)
 
 enum weft_rc weft_remote_model_put(const struct weft_via *via, const struct weft_op_call *call,
                                    struct weft_err *err)
