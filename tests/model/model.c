@@ -280,7 +280,7 @@ struct weft_steered model_steer(struct world *w, enum weft_steer_kind kind,
         .kind = event_kind[kind],
         .how = x->ended,
         .priority = item->priority,
-        .deadline_us = item->deadline_us,
+        .deadline_us = kind == WEFT_STEER_SET_DEADLINE ? item->deadline_us : 0,
     };
     const struct weft_live before = x->live;
     const struct story story = {.by = "operator", .reason = item->reason};
