@@ -374,10 +374,10 @@ static enum weft_rc budget_put(const struct weft_via *via, const struct weft_op_
     return weft_remote_send_only(via, &request, err);
 }
 
-static WEFT_REMOTE_PAGE_OF(budgets, weft_budget_asking, weft_budgets, NULL)
+static WEFT_REMOTE_PAGE_OF(budgets, weft_budget_asking, weft_budgets, NULL);
 
-    static enum weft_rc
-    endpoint_put(const struct weft_via *via, const struct weft_op_call *call, struct weft_err *err)
+static enum weft_rc endpoint_put(const struct weft_via *via, const struct weft_op_call *call,
+                                 struct weft_err *err)
 {
     struct weft_endpoint settings = *(const struct weft_endpoint *)call->in;
     const struct weft_remote_request request = {
@@ -397,15 +397,13 @@ static enum weft_rc endpoint_test(const struct weft_via *via, const struct weft_
     return weft_remote_one(via, &request, call->arena, call->out, err);
 }
 
-/* clang-format off */
-static WEFT_REMOTE_PAGE_OF(endpoints, weft_endpoint_asking, weft_endpoints, NULL)
-static WEFT_REMOTE_PAGE_OF(erasures, weft_erasure_asking, weft_erasures, NULL)
-static WEFT_REMOTE_PAGE_OF(ledger, weft_ledger_asking, weft_ledger, asking->name)
-/* clang-format on */
+static WEFT_REMOTE_PAGE_OF(endpoints, weft_endpoint_asking, weft_endpoints, NULL);
+static WEFT_REMOTE_PAGE_OF(erasures, weft_erasure_asking, weft_erasures, NULL);
+static WEFT_REMOTE_PAGE_OF(ledger, weft_ledger_asking, weft_ledger, asking->name);
 
-    /* The same for an operation whose path names its argument. */
-    static enum weft_rc
-    send_place(const struct weft_via *via, const struct weft_op_call *call, struct weft_err *err)
+/* The same for an operation whose path names its argument. */
+static enum weft_rc send_place(const struct weft_via *via, const struct weft_op_call *call,
+                               struct weft_err *err)
 {
     const struct weft_remote_request request = {.op = call->op, .place = place_of(call)};
     return weft_remote_send_only(via, &request, err);

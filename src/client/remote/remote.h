@@ -127,7 +127,8 @@ weft_remote_page(const struct weft_via *via, const struct weft_remote_request *r
             *(struct page *)call->out =                                                            \
                 (struct page){.item = list.item, .count = list.count, .next = list.next};          \
         return rc;                                                                                 \
-    }
+    }                                                                                              \
+    _Static_assert(sizeof(struct page) > 0, "so that a semicolon may follow")
 
 /* ---- Operations ------------------------------------------------------------------------------ */
 

@@ -23,7 +23,7 @@ enum weft_rc weft_remote_file(const struct weft_via *via, const struct weft_op_c
     return weft_remote_one(via, &request, call->arena, call->out, err);
 }
 
-WEFT_REMOTE_PAGE_OF(weft_remote_files, weft_file_listing, weft_file_infos, NULL)
+WEFT_REMOTE_PAGE_OF(weft_remote_files, weft_file_listing, weft_file_infos, NULL);
 
 /* ---- Bytes ----------------------------------------------------------------------------------- */
 
@@ -132,7 +132,7 @@ enum weft_rc weft_remote_content(const struct weft_via *via, const struct weft_o
 
 /* ---- Models ---------------------------------------------------------------------------------- */
 
-WEFT_REMOTE_PAGE_OF(weft_remote_models, weft_models_asking, weft_models, NULL)
+WEFT_REMOTE_PAGE_OF(weft_remote_models, weft_models_asking, weft_models, NULL);
 
 enum weft_rc weft_remote_model_put(const struct weft_via *via, const struct weft_op_call *call,
                                    struct weft_err *err)
