@@ -11,6 +11,7 @@
 
 #include "base/alloc.h"
 #include "base/arena.h"
+#include "base/clock.h"
 #include "core/http_url.h"
 
 #include <inttypes.h>
@@ -252,7 +253,8 @@ struct weft_crowd_end weft_crowd_judge(const struct weft_transfer *transfer, CUR
         end.sent = weft_crowd_sent(transfer);
         end.phases = read_phases(transfer);
     }
-    end.phases.total_us = transfer->loop->now_us - transfer->start_us;
+    /* A fresh look: the first byte may have come after the loop's last one. */
+    end.phases.total_us = weft_boot_us() - transfer->start_us;
     if (end.aborted || is_answered(transfer, code))
         return end;
     if (transfer->rig) {
