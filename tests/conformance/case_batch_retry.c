@@ -85,7 +85,7 @@ CASE(batch_retry_runs_bad_lines_again)
     forward_ms(f, 5000);
     struct weft_batch_retried retried = retry(f, &id);
     ok(retried.retried == 210 && !retried.more, "all of them run again");
-    is_int(retried.expires_us, f->now_us + 30 * WEFT_SECOND, "the window begins anew");
+    is_int(retried.expires_us, f->now_us + 30 * WEFT_SECOND, "the window starts again");
     struct weft_batch_info now = info_of(f, &id);
     is_int(now.status, WEFT_BATCH_STATUS_IN_PROGRESS, "it is in progress");
     ok(now.succeeded == 90 && now.failed + now.expired == 0, "the counts are those of its lines");

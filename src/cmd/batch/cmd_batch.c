@@ -347,7 +347,7 @@ const struct weft_command weft_command_batch = {
         "there are by now: those that succeeded, and those that failed, expired or were "
         "cancelled; with -o the file is there when all of it is.\n\n"
         "cancel ends the lines that have not begun. retry runs the lines again that failed, "
-        "expired or were cancelled; the window begins anew. rm deletes a batch with its lines.\n\n"
+        "expired or were cancelled; the window starts again. rm deletes a batch with its lines.\n\n"
         "With --watch the exit code is 0 when every line succeeded, 1 when some did not or the "
         "batch failed, and 130 when it was interrupted; the batch goes on then.",
     .example =

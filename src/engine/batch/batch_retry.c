@@ -59,7 +59,7 @@ static enum weft_rc refuse(const struct weft_batch *batch, struct weft_err *err)
     return WEFT_OK;
 }
 
-/* The window of a batch that has ended begins anew; its length is what it was. */
+/* The window of a batch that has ended starts again; its length is what it was. */
 static weft_usec new_expiry(const struct weft_batch *batch, weft_usec now_us)
 {
     weft_usec length_us = weft_batch_window(batch->window) * WEFT_SECOND;

@@ -23,7 +23,7 @@ WEFT_MUST_CHECK enum weft_rc weft_engine_batch_infos(struct weft_engine *engine,
                                                      struct weft_err *err);
 /*
  * Every line that has failed, expired or been cancelled runs again. If the batch has ended, its
- * window begins anew. WEFT_NOT_LIVE: its lines are not all there, or it is being cancelled.
+ * window starts again. WEFT_NOT_LIVE: its lines are not all there, or it is being cancelled.
  */
 WEFT_MUST_CHECK enum weft_rc weft_engine_batch_retry(struct weft_engine *engine,
                                                      const struct weft_batch_asking *asking,
